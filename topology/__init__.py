@@ -16,13 +16,12 @@ it.
 
     near = nearest()                         # of this process's GPU: near.nic, near.numa, near.cores
 
-machine: the description. levels: PCIe and NVLink levels and their speeds. cpus: sets of CPUs. pci: classes of devices.
-Sources: discover (nvml, hwloc_library, sysfs) and load (parse_smi with smi_rows, smi_affinities, smi_report and infer;
-parse_hwloc_xml and parse_nccl_xml with xml_tree; snapshots). groups, cost, place (place_paper, place_search,
-gpu_slots): the plan. near: the adapter, NUMA node and cores nearest to a GPU. domains: NVLink over hosts. binding,
-memory, cuda, measure: binding, allocation and measurements on the machine. problems, layout, report, picture:
-presentation.
-"""
+Modules. machine: the description of a machine, and its JSON recording. connection_levels: PCIe and NVLink levels and
+their speeds. cpus: sets of CPUs. pci: classes of devices. discover (with nvml, hwloc_library, sysfs) and load (with
+parse_smi, smi_rows, smi_affinities, smi_report, infer, parse_hwloc_xml, parse_nccl_xml, xml_tree): sources of a
+description. groups, cost, place (with place_paper, place_search, gpu_slots): the placement of ranks. near: the adapter,
+NUMA node and cores nearest to a GPU. domains: NVLink domains over several hosts. binding, memory, libcuda, link_speeds:
+binding, allocation and measurements on the machine. problems, layout, report, diagram: presentation."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -13,8 +13,9 @@ from hiresx.topology.cpus import format_list, parse_list
 
 @dataclass(frozen=True)
 class Binding:
-    """The binding of a process to CPUs. `gpu`: the index of its GPU; None without one. `asked`: the requested CPUs.
-    `is_`: the CPUs to which it is bound now, by /proc. `by`: what bound it. `warnings`: warnings, as sentences."""
+    """The binding of a process to logical CPUs. `gpu`: the index of its GPU; None without one. `asked`: the requested
+    CPUs. `is_`: the CPUs to which it is bound now, as the operating system reports them. `by`: the function that bound
+    it, or "nothing". `warnings`: warnings, as sentences."""
 
     gpu: int | None
     asked: frozenset[int]
@@ -24,7 +25,8 @@ class Binding:
 
 
 def bound_cpus() -> frozenset[int]:
-    """Return the CPUs on which the main thread of this process may run, according to the operating system."""
+    """Return the logical CPUs on which the main thread of this process may run, as the operating system reports
+    them."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:
@@ -34,8 +36,10 @@ def bound_cpus() -> frozenset[int]:
 
 
 def bind(cpus: frozenset[int], gpu: int | None = None, warnings: tuple[str, ...] = ()) -> Binding:
-    """Bind all threads of this process to `cpus`, and return where they are bound. `gpu`, `warnings`: entries of the
-    result."""
+    """Bind all threads of this process to the logical CPUs `cpus`, and return a `Binding` with the CPUs to which the
+    process is bound afterwards. `gpu`: the index of the GPU of this process, stored in the result. `warnings`:
+    sentences with which the warnings of the result begin. If the operating system refuses the binding, the result has a
+    further warning; no error is raised."""
     messages = list(warnings)
     if not cpus:
         return Binding(gpu, cpus, bound_cpus(), "nothing", (*messages, "no CPU to bind to"))

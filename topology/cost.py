@@ -41,14 +41,15 @@ class Traffic:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks."""
+        """Number of ranks that exchange messages."""
         return len(self.bytes)
 
 
 def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
-    """Check the bytes that ranks exchange, and return them as `Traffic`. `matrix`: bytes from rank (row) to rank
-    (column). `off_host` (ranks,): bytes of each rank to ranks of other hosts. Raises HiresxError for a matrix that is
-    not square, and for negative or invalid values."""
+    """Check the numbers of bytes that ranks send to each other in one exchange, and return them as `Traffic`. `matrix`
+    (ranks, ranks): bytes from the rank of the row to the rank of the column. `off_host` (ranks,): bytes of each rank to
+    ranks on other hosts, by default 0. Raises HiresxError for a matrix that is not square, and for negative or invalid
+    values."""
     try:
         values = np.array(matrix, dtype=float)
         beyond = np.zeros(len(values)) if off_host is None else np.array(off_host, dtype=float)
@@ -76,7 +77,7 @@ def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
 
 @dataclass(frozen=True)
 class CostedLink:
-    """A link with its cost. `name`: its name. `bandwidth`: in GB/s, in this direction. `shared`: whether the traffic of
+    """A link between devices in one direction. `name`: its name. `bandwidth`: in GB/s. `shared`: whether the traffic of
     several GPUs uses it."""
 
     name: str
@@ -86,9 +87,10 @@ class CostedLink:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of an exchange. The module explains `cost` and `seconds`. `loads`: bytes on each link, by its name.
-    `busiest`: the name of the link, or the pair of GPUs, that takes the longest time; "none" without traffic.
-    `busiest_bytes`: the bytes on it."""
+    """The estimate of an exchange of messages. `cost`: the sum over pairs of ranks of bytes over bandwidth plus
+    latency, in s. `seconds`: the duration if all messages are sent at once. (The module explains both.) `loads`: bytes
+    on each link, by its name. `busiest`: the name of the link, or the pair of GPUs, that takes the longest time; "none"
+    without traffic. `busiest_bytes`: the bytes on it."""
 
     cost: float
     seconds: float
@@ -301,8 +303,10 @@ class Model:
         return 1 / slowest + sum(1 / self.links[link].bandwidth for link in route if self.links[link].shared)
 
     def costs(self, demand: Traffic, places: np.ndarray) -> np.ndarray:
-        """Return the total weighted cost in seconds, (n,), of the exchange `demand` for the placements `places` (n,
-        ranks), each the GPU of every rank."""
+        """Return the cost of one exchange of messages for each of n placements: (n,), in seconds. The cost is the sum
+        over all pairs of ranks of the bytes times the seconds per byte of the path between their GPUs, plus the latency
+        of this path. `demand`: the bytes between the ranks. `places` (n, ranks): placements, each the index of the GPU
+        of every rank."""
         pairs = places[:, :, None], places[:, None, :]
         total = (demand.bytes * self.per_byte[pairs] + (demand.bytes > 0) * self.latency[pairs]).sum(axis=(1, 2))
         beyond = demand.off_host * self.nic_per_byte[places] + (demand.off_host > 0) * self.nic_latency[places]
@@ -310,7 +314,8 @@ class Model:
         return costs
 
     def estimate(self, demand: Traffic, placement: ArrayLike) -> Estimate:
-        """Estimate the time of one exchange `demand`. `placement` (ranks,): the GPU of each rank."""
+        """Return the estimated duration, summed cost and bytes on each link of one exchange of messages. `demand`: the
+        bytes between the ranks. `placement` (ranks,): the index of the GPU of each rank."""
         place = np.asarray(placement)
         count = len(self.machine.gpus)
         times = Exchange(self, demand).times(place[None])
@@ -332,8 +337,9 @@ class Model:
         )
 
     def are_alike(self, a: int, b: int, beyond: bool = True) -> bool:
-        """True if no time changes when ranks on the GPUs `a` and `b` are exchanged. `beyond`: whether traffic to other
-        hosts is included."""
+        """Return whether the GPUs with the indexes `a` and `b` are interchangeable, which means that no estimated time
+        changes if all ranks on `a` and all ranks on `b` are exchanged. `beyond`: whether the paths to other hosts must
+        be equal as well."""
         count = len(self.machine.gpus)
         swap = np.arange(count)
         swap[[a, b]] = b, a
@@ -367,7 +373,8 @@ class Times(NamedTuple):
 
     @property
     def seconds(self) -> np.ndarray:
-        """Time of one exchange for each placement, in s: (placements,)."""
+        """Duration of one exchange in seconds for each placement, (placements,): the time of the busiest link or of the
+        slowest pair of GPUs, plus the largest sum of latencies of one sender."""
         held = np.maximum(self.moving, self.pairs.max(axis=1, initial=0.0))
         seconds: np.ndarray = held + self.waits.max(axis=1, initial=0.0)
         return seconds
@@ -394,13 +401,14 @@ class Exchange:
 
     @property
     def work(self) -> int:
-        """Approximate number of operations for one placement."""
+        """Approximate number of arithmetic operations for computing the times of one placement."""
         pairs = len(self.model.machine.gpus) ** 2
         links = min(len(self.amounts), pairs) + len(self._off_host)
         return 2 * pairs + 2 * len(self.amounts) + 4 * links * int(self.model.ways.shape[1])
 
     def times(self, places: np.ndarray) -> Times:
-        """Compute the times of one exchange for the placements `places` (s, ranks), each the GPU of every rank."""
+        """Return the times of one exchange of messages for s placements. `places` (s, ranks): placements, each the
+        index of the GPU of every rank."""
         model, number = self.model, len(places)
         count, links = len(model.machine.gpus), len(model.links)
         row = np.arange(number)[:, None]

@@ -7,8 +7,8 @@ MOST = 65536
 
 
 def parse_list(text: str) -> frozenset[int] | None:
-    """Return the CPUs in a text such as "0,3-9". None if the text is not such a list, or contains a number of `MOST` or
-    more."""
+    """Return the CPU numbers in a text such as "0,3-9", the format of Linux. The result is None if the text is not such
+    a list, or contains a number above 65535."""
     found: set[int] = set()
     for part in text.strip().split(","):
         first, dash, last = part.strip().partition("-")
@@ -26,8 +26,8 @@ def _number(text: str) -> bool:
 
 
 def parse_mask(text: str) -> frozenset[int] | None:
-    """Return the CPUs in a mask in the format of hwloc: hexadecimal words of 32 bits, separated by commas, the highest
-    first. None if `text` is not such a mask."""
+    """Return the CPU numbers of a mask in the format of hwloc: hexadecimal words of 32 bits, separated by commas, the
+    most significant word first. The result is None if `text` is not such a mask."""
     words = text.split(",")
     # hwloc writes an infinite set as "0xf...f". It means "all", and gives no information on this machine.
     if len(words) > MOST // 32 or any("..." in word for word in words):
@@ -46,7 +46,8 @@ def parse_mask(text: str) -> frozenset[int] | None:
 
 
 def format_list(cpus: Iterable[int]) -> str:
-    """Return a list of CPUs as text, such as "0,3-9"; "" for an empty list."""
+    """Return CPU numbers as a text of single numbers and ranges in ascending order, such as "0,3-9"; "" if there are
+    none."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][1] + 1:

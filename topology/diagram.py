@@ -1,5 +1,5 @@
-"""A PNG picture of a machine: GPUs under their switches and NUMA nodes, the placement, and the load of each link as its
-width."""
+"""A picture of a machine: GPUs under their switches and NUMA nodes, the placement of ranks, and the load of each link
+as its width."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,9 +32,10 @@ def draw(
     estimate: Estimate | None = None,
     title: str = "",
 ) -> None:
-    """Draw the machine to the file `path`. `placement`: the GPU of each rank. `estimate`: the estimate of an exchange
-    with this placement, whose loads are drawn. `title`: the title of the picture. Raises HiresxError if matplotlib is
-    missing, for a machine without GPUs, and if the file cannot be written."""
+    """Draw a picture of a machine, its GPUs and their links, and write it to the file `path` (.png, .svg or .pdf).
+    `placement`: the index of the GPU of each rank. `estimate`: the estimate of an exchange with this placement; the
+    width of a link then shows its load in bytes. `title`: the title of the picture. Raises HiresxError if matplotlib is
+    missing, for a machine without GPUs, for another file ending, and if the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
         optional.import_required(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
     import matplotlib as mpl

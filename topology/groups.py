@@ -14,8 +14,8 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """A group of GPUs in which each two are connected at the level `level` or a closer one
-    (`hiresx.topology.connection_levels`). `gpus`: their indexes. `children`: the subgroups with a closer level."""
+    """A group of GPUs in which each two are connected at the level `level` (PIX, NODE, ...) or a closer one. `gpus`:
+    their indexes. `children`: the subgroups with a closer level."""
 
     level: str
     gpus: tuple[int, ...]
@@ -23,9 +23,10 @@ class GpuGroup:
 
 
 def groups(machine: Machine) -> dict[str, Partition]:
-    """Return the groups of GPUs for each level; every GPU is in one group of each level. Groups of a NUMA node follow
-    from the affinities, those of PCIe from the levels. In a group of the level "NV" all GPUs have NVLink with each
-    other."""
+    """Return the groups of GPUs that are close to each other, for each level of closeness: "NUMA", the PCIe levels
+    "NODE", "PHB", "PXB", "PIX" and "PSB" (as in `nvidia-smi topo -m`), and "NV" for NVLink. Every GPU is in one group
+    of each level. Groups of NUMA nodes follow from the NUMA node and CPUs of each GPU, groups of PCIe levels from the
+    levels of all pairs. In a group of "NV" each GPU has NVLink with every other one."""
     found = {"NUMA": numa_groups(machine)}
     for level in ("NODE", "PHB", "PXB", "PIX", "PSB"):
         found[level] = pcie_groups(machine, level)
@@ -36,16 +37,17 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
-    """Return the groups of GPUs that are no further apart than `level`, by PCIe alone. `level`: a word of
-    `hiresx.topology.connection_levels`."""
+    """Return the groups of GPUs whose PCIe paths to each other are at most as long as `level` says, one of "PSB",
+    "PIX", "PXB", "PHB", "NODE" and "SYS" (from the same board to different sockets). NVLink is ignored."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 
 def numa_groups(machine: Machine) -> Partition:
-    """Return the groups of GPUs on one NUMA node. Two GPUs are on one node if their nodes are equal. If a node is not
-    known, they are if their CPUs are equal, and if these are not known, if their level is NODE or closer. GPUs with the
-    level SYS are always on two nodes, if any levels of the machine are closer: the cgroup of a job may restrict the
-    CPUs and nodes of all GPUs to the same few, but it does not change the levels."""
+    """Return the groups of GPUs that are connected to the same NUMA node. Two GPUs are in one group if their NUMA nodes
+    are equal. If a node is not known, the nearest CPUs of both must be equal. If these are not known either, the PCIe
+    level must be NODE or closer. GPUs with the level SYS (different sockets) are always in two groups, if any devices
+    of the machine have a closer level: the cgroup of a job may restrict the CPUs and nodes of all GPUs to the same few,
+    but it does not change the levels."""
     gpus = machine.gpus
     tell = levels_tell_nodes(machine)
 
@@ -62,16 +64,18 @@ def numa_groups(machine: Machine) -> Partition:
 
 
 def levels_tell_nodes(machine: Machine) -> bool:
-    """True if any two devices are closer than SYS by PCIe. If none are, the machine may be virtual and hide its
-    topology."""
+    """Return whether any two devices of the machine have a PCIe level closer than SYS (different sockets). If all
+    levels are SYS, the machine may be virtual and hide its topology, and the levels do not tell which GPUs share a NUMA
+    node."""
     words = [word for rows in (machine.pcie, machine.nic_levels) for row in rows for word in row]
     return any(rank(word) <= RANK["NODE"] for word in words)
 
 
 def nvlink_groups(machine: Machine) -> Partition:
-    """Return the groups of GPUs that all have NVLink with each other. If NVLink connects GPUs that are not all linked
-    (as in a hybrid cube mesh), the GPUs of one NUMA node are a group if all of them are linked. Otherwise a group
-    starts with the pair that has most links, and the GPU with most links to all members is added repeatedly."""
+    """Return groups of GPUs in which every GPU has NVLink with every other one. If NVLink connects GPUs that are not
+    all linked pairwise (as in a hybrid cube mesh), the GPUs of one NUMA node are a group if they are all linked.
+    Otherwise a group starts with the pair that has most links, and the GPU with most links to all members is added
+    repeatedly."""
     count = len(machine.gpus)
     link = [[nvlinks(machine.levels[a][b]) for b in range(count)] for a in range(count)]
     found: list[tuple[int, ...]] = []
@@ -106,8 +110,10 @@ def _split_by_links(island: Sequence[int], link: list[list[int]]) -> list[tuple[
 
 
 def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> GpuGroup:
-    """Return the nested groups of the GPUs `usable`, down to the finest ones that differ. If an NVLink group extends
-    over several coarser groups, these are joined, because its links are the fastest."""
+    """Return the GPUs as a tree of groups of increasing closeness: NUMA nodes, PCIe bridges and switches, and NVLink. A
+    level at which no group is divided further is left out. If GPUs connected by NVLink are in several NUMA nodes or
+    PCIe groups, these groups are joined, because NVLink is the fastest connection. `usable`: the indexes of the GPUs in
+    the tree, by default all."""
     usable = tuple(range(len(machine.gpus))) if usable is None else tuple(sorted(usable))
     by_level = groups(machine)
     linked = [part for part in by_level["NV"] if len(part) > 1]
@@ -164,14 +170,15 @@ def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition
 
 
 def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
-    """Return the indexes of the adapters with the best level to the GPU with the index `gpu`; if any of them has RDMA,
-    only of those with RDMA."""
+    """Return the indexes of the network adapters that are nearest to the GPU with the index `gpu` by PCIe level. If any
+    adapter of the machine has RDMA, only adapters with RDMA are considered."""
     return best_nics(machine, [rank(word) for word in machine.nic_levels[gpu]])
 
 
 def best_nics(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
-    """Return the indexes of the adapters with the smallest of `ranks` (one for each adapter); if any of them has RDMA,
-    only of those with RDMA."""
+    """Return the indexes of the network adapters with the smallest distance. `ranks`: for each adapter a number for its
+    distance, 0 for the closest level of connection. If any adapter of the machine has RDMA, only adapters with RDMA are
+    considered."""
     rdma = any(nic.rdma for nic in machine.nics)
     some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]
     return tuple(n for n in some if ranks[n] == min(ranks[m] for m in some))

@@ -1,8 +1,7 @@
-"""libhwloc through cffi, without compiling anything: what it discovers of this machine.
+"""The description of this machine by libhwloc, which is called through cffi, without compiling anything.
 
-What the library discovers is taken as its XML export and read by `parse_hwloc_xml`, so the layout of its objects, which
-changed with 3.0, does not matter. The header defines some calls inline; this module has them in Python.
-"""
+The library exports its description as XML, which `parse_hwloc_xml` reads. The layout of the library's objects, which
+changed with 3.0, therefore does not matter. The header defines some calls inline; this module has them in Python."""
 
 import ctypes
 import os
@@ -57,7 +56,7 @@ class HwlocLibrary:
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     def error(self) -> str:
-        """Return the reason of the last failure, as the operating system describes it."""
+        """Return the reason why the last call of the library failed, as the operating system describes it (errno)."""
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
 
@@ -103,7 +102,7 @@ class Topology:
         self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
 
     def xml(self) -> str:
-        """Return the topology as XML text."""
+        """Return the hwloc topology as XML text. Raises HiresxError if the library cannot export it."""
         ffi = self.library.ffi
         text, size = ffi.new("char **"), ffi.new("int *")
         if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
@@ -114,7 +113,7 @@ class Topology:
             self.library.c.hwloc_free_xmlbuffer(self.handle, text[0])
 
     def close(self) -> None:
-        """Free the topology; a second call does nothing."""
+        """Free the hwloc topology. A second call does nothing."""
         if self.handle is not None:
             self.library.c.hwloc_topology_destroy(self.handle)
             self.handle = None
@@ -127,8 +126,9 @@ class Topology:
 
 
 def candidates() -> list[str]:
-    """Return the paths at which libhwloc may be: that in the environment variable HIRESX_HWLOC, those of the system,
-    and those of MPI wheels in the environment of this Python."""
+    """Return the file names under which libhwloc may be found: the value of the environment variable HIRESX_HWLOC alone
+    if it is set (none if it is empty), otherwise the library of the system, then the copies in the environment of this
+    Python, such as those in MPI wheels."""
     asked = os.environ.get("HIRESX_HWLOC")
     if asked is not None:
         return [asked] if asked else []
@@ -141,11 +141,9 @@ def candidates() -> list[str]:
 
 
 def library() -> HwlocLibrary:
-    """Return the first libhwloc that can be loaded and has the needed functions. Raises HiresxError with the command
-    that installs one.
-
-    The environment variable HIRESX_HWLOC names another file; if it is empty, no library is used.
-    """
+    """Load and return the first libhwloc that has the needed functions. The environment variable HIRESX_HWLOC may name
+    the file; if it is empty, no library is used. Raises HiresxError with the command that installs libhwloc if none can
+    be used."""
     return _library(tuple(candidates()))
 
 
@@ -171,12 +169,13 @@ def _library(names: tuple[str, ...]) -> HwlocLibrary:
             faults.append(str(error)[:100])
             continue
         return HwlocLibrary(ffi, handle, name)
-    raise HiresxError("libhwloc is not here" + (f": {faults[0]}" if faults else ""), "apt install libhwloc15")
+    raise HiresxError("libhwloc is not installed" + (f": {faults[0]}" if faults else ""), "apt install libhwloc15")
 
 
 @contextmanager
 def live_topology() -> Iterator[Topology]:
-    """Yield the topology of this machine, ignoring HWLOC_XMLFILE and similar variables."""
+    """Yield the hwloc topology of the machine on which this process runs, and free it afterwards. Environment variables
+    that make hwloc describe another machine, such as HWLOC_XMLFILE, are ignored."""
     hidden = {name: os.environ.pop(name) for name in SUBSTITUTES if name in os.environ}
     try:
         topology = Topology(library())
@@ -189,7 +188,8 @@ def live_topology() -> Iterator[Topology]:
 
 
 def discover() -> Machine:
-    """Return a description of this machine by libhwloc, without NVML. Raises HiresxError if this is not possible."""
+    """Return a description of this machine by libhwloc, without NVML. Raises HiresxError if libhwloc is missing or
+    fails."""
     with live_topology() as topology:
         found = parse_hwloc_xml(topology.xml(), "hwloc")
         version, path, live = topology.library.version, topology.library.path, topology.live

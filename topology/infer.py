@@ -1,9 +1,8 @@
-"""PCIe levels that a recording does not contain, inferred from those that it does. PCIe devices are the leaves of a
-tree.
+"""PCIe levels of pairs of devices that a recording does not contain, inferred from the levels that it contains. PCIe
+devices are the leaves of a tree.
 
 In a tree, if the levels of two devices to a third one differ, the level between the two is the farther of them. If they
-are the same, the level between the two is not farther.
-"""
+are the same, the level between the two is not farther."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,22 +12,23 @@ from hiresx.topology.connection_levels import PCIE, RANK, SELF, UNKNOWN, rank
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the positions of the level names `words` in `connection_levels.PCIE`, an integer array (rows, columns).
-    The position is UNKNOWN for NVLink and for an empty name."""
+    """Return the distance of each PCIe level in `words` (PIX, PXB, ...) as an integer, the index of the level in
+    `connection_levels.PCIE`, where the closest comes first. The result has the shape (rows, columns). The number is
+    UNKNOWN for NVLink and for an empty name."""
     return np.array([[rank(word) for word in row] for row in words], dtype=int).reshape(len(words), -1)
 
 
 def complete(
     known: np.ndarray, guess: Callable[[int, int], str] = lambda a, b: ""
 ) -> tuple[list[list[str]], list[tuple[int, int, str, str]]]:
-    """Complete the levels between n devices. `known` (n, n), symmetric: levels as `ranks` returns them, UNKNOWN if not
-    known. `guess`: a function that returns a level for a pair whose level does not follow from the others, or "".
-    Returns the levels of all pairs as words ("" if nothing is known), and the contradictions (a, b, level, level),
-    where two conclusions about a pair differ.
+    """Infer the unknown PCIe levels (PIX, PXB, ...) between n devices from the known ones, since the devices are the
+    leaves of a tree. `known` (n, n), symmetric: the levels as integers, the output of `ranks`, UNKNOWN if not known.
+    `guess`: a function of two indexes that returns a level for a pair whose level does not follow from the others, or
+    "". Returns the levels of all pairs as words ("" if nothing is known), and a list of contradictions (a, b, level,
+    level), in which two inferences about the pair (a, b) differ.
 
-    Levels that follow from the others are set first, then the guesses and the levels that follow from them. All other
-    pairs get the farthest level that is consistent with the others.
-    """
+    Levels that follow from known ones are set first, then the guesses and the levels that follow from them. All
+    remaining pairs get the farthest level that is consistent with the tree."""
     found = known.copy()
     wrong = _prove(found)
     bounds = _bounds(found)

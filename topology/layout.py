@@ -24,7 +24,8 @@ class Branch:
     numa: int | None = None
 
     def own(self) -> tuple[list[int], list[int]]:
-        """Return the GPUs and the adapters that are in this branch, but in none of its children."""
+        """Return (GPU indexes, network adapter indexes) of the devices in this branch of the tree that are in none of
+        its child branches."""
         return (
             [g for g in self.gpus if not any(g in child.gpus for child in self.children)],
             [n for n in self.nics if not any(n in child.nics for child in self.children)],
@@ -33,8 +34,8 @@ class Branch:
 
 def device_tree(machine: Machine) -> Branch:
     """Return the GPUs and network adapters of a machine as a tree: NUMA nodes at the top, nested PCIe bridges and
-    switches below. It is computed only from the level of each pair of devices (PIX, PXB, PHB, NODE, SYS), which every
-    kind of recording contains."""
+    switches below. The tree is computed only from the level of each pair of devices (PIX, PXB, PHB, NODE, SYS), which
+    every kind of recording contains."""
     count = len(machine.gpus)
     rank = _ranks(machine)
     parts: list[list[int]] = [list(part) for part in numa_groups(machine)]

@@ -18,13 +18,11 @@ GIGA = 1e9
 
 
 def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], None] = lambda line: None) -> Machine:
-    """Measure the bandwidth (GB/s) and latency of every ordered pair of GPUs, one copy at a time. Returns the machine,
-    which must be the present one, with `measured` filled in. `say`: a function that is called with lines on the
-    progress.
-
-    `cuda`: the initialised driver, by default a new one. Raises HiresxError for a recording, for a machine without a
-    GPU, and if the CUDA driver is missing.
-    """
+    """Measure the bandwidth (GB/s) and latency (s) of copies between every ordered pair of GPUs and between each GPU
+    and the host, one copy at a time. Returns the machine with its entry `measured` filled in. `machine`: the machine on
+    which this process runs. `say`: a function that is called with a line of text about the progress. `cuda`: the
+    initialised CUDA driver, by default a new one. Raises HiresxError for the recording of another machine, for a
+    machine without a GPU, and if the CUDA driver is missing."""
     if not machine.live:
         raise HiresxError(
             f"{machine.source}: a recording cannot be measured", "run hiresx topo measure on that machine"
@@ -61,9 +59,9 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
 
 
 def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
-    """Measure the bandwidth between host memory on NUMA node `node` and the GPU number `ordinal`. `buffer`: an address
-    on the GPU. Returns (GB/s to the device, GB/s to the host, True if the host memory was page-locked). `cuda`: the
-    initialised driver."""
+    """Measure the bandwidth between a GPU and host memory on the NUMA node `node` (if None, wherever the system
+    allocates it). `cuda`: the initialised driver. `ordinal`: CUDA's number of the GPU. `buffer`: an address in the
+    memory of the GPU. Returns (GB/s to the device, GB/s to the host, True if the host memory was page-locked)."""
     if node is not None:
         memory.prefer(node)
     array = np.ones(LARGE, "u1")  # accessed, so that its pages are allocated

@@ -1,4 +1,4 @@
-"""Reads a machine from a recording in any of the four formats."""
+"""Reads the description of a machine from a recording in any of four formats."""
 
 import re
 from pathlib import Path
@@ -10,15 +10,17 @@ from hiresx.topology.parse_smi import parse_smi
 
 
 def load(path: Path) -> Machine:
-    """Read the description of a machine from a file: a recording (JSON), an XML export of hwloc, a topology file of
-    NCCL (XML), or the text of `nvidia-smi topo -m`. The result has `live` false. Raises HiresxError for other files."""
+    """Read the description of a machine from a file: a JSON recording by `hiresx topo --save`, an XML export of hwloc,
+    a topology file of NCCL (XML), or the text of `nvidia-smi topo -m`. The entry `live` of the result is false. Raises
+    HiresxError for any other file."""
     text = read_text(path)
     return parse(text, str(path))
 
 
 def parse(text: str, name: str) -> Machine:
-    """Return the machine that a `text` describes, in any of the formats that `load` reads. `name`: the name of the text
-    for messages."""
+    """Return the machine that `text` describes, in any of the formats that `load` reads: JSON recording, XML of hwloc
+    or NCCL, or text of `nvidia-smi topo -m`. `name`: the name of the text in error messages. Raises HiresxError for any
+    other text."""
     start = text.lstrip("\ufeff \t\r\n")[:1]
     if start == "{":
         return from_json(text, name)

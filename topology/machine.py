@@ -177,11 +177,12 @@ class Machine:
 
     @property
     def cpu(self) -> str:
-        """Model of the processor; empty if unknown."""
+        """Model name of the processor; empty if unknown."""
         return next((package.model for package in self.packages if package.model), "")
 
     def with_problems(self, *more: str) -> "Machine":
-        """Return a copy of the machine with the problems `more` added to its list."""
+        """Return a copy of this machine whose list of problems also contains the sentences `more`, without
+        repetitions."""
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 
@@ -191,8 +192,9 @@ def device_matrices(
     level: Callable[[GPU | NIC, GPU | NIC], str],
     links: Sequence[Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """Return the devices and matrices of a `Machine`. `level`: a function that returns the level of two devices by
-    PCIe. `links` (n, n): the numbers of NVLinks. Peer access is unknown."""
+    """Return the entries `gpus`, `nics`, `levels`, `pcie`, `peer`, `nic_levels` and `nic_pairs` of a `Machine` as a
+    dictionary. `level`: a function that returns the PCIe level of two devices (PIX, PXB, PHB, NODE or SYS). `links` (n,
+    n): the number of NVLinks of each pair of GPUs; without it there are none. Peer access is set to unknown."""
     pcie = connection_levels.square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
     joined = pcie
     if links is not None:
@@ -208,10 +210,10 @@ def device_matrices(
 
 
 def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list[str]) -> list[list[int]]:
-    """Return the number of NVLinks (n, n) of each pair of GPUs. `links[a][b]`: the number that GPU a reports for its
-    pair with GPU b. If both GPUs of a pair report different numbers, the result is the smaller one, and a problem is
-    added to `problems`. `switched`: for each GPU the number of its links to switches. The number of links of two GPUs
-    behind switches is the smaller of their two numbers."""
+    """Return the number of NVLinks (n, n) of each pair of GPUs, from the numbers that both GPUs report. `links[a][b]`:
+    the number that GPU a reports for its pair with GPU b; the list is changed in place. If both GPUs of a pair report
+    different numbers, the result is the smaller one, and a sentence is appended to `problems`. `switched`: for each GPU
+    the number of its links to NVLink switches; two GPUs behind switches have the smaller of their two numbers."""
     for a in range(len(links)):
         for b in range(a):
             if links[a][b] != links[b][a]:
@@ -222,8 +224,8 @@ def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list
 
 
 def to_json(machine: Machine) -> dict[str, Any]:
-    """Return the snapshot as JSON data. `live` is left out, since the snapshot may be read on another machine, or
-    later."""
+    """Return the description of a machine as JSON data, the content of a recording. The entry `live` is left out, since
+    a recording may be read on another machine, or later."""
     return {"format": FORMAT, "version": VERSION, **_plain(machine)}
 
 
@@ -238,7 +240,8 @@ def _plain(value: Any) -> Any:
 
 
 def save(machine: Machine, path: Path) -> None:
-    """Write the snapshot of the machine to `path`. Raises HiresxError if the file cannot be written."""
+    """Write the description of a machine to the file `path` as a JSON recording. Raises HiresxError if the file cannot
+    be written."""
     try:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(to_json(machine), indent=1) + "\n", encoding="utf-8")
@@ -247,8 +250,8 @@ def save(machine: Machine, path: Path) -> None:
 
 
 def from_json(text: str, name: str = "snapshot") -> Machine:
-    """Return the machine of a snapshot. Raises HiresxError with the invalid key. `name`: the name of the text for
-    messages."""
+    """Return the machine that the JSON text of a recording describes. `name`: the name of the text in error messages.
+    Raises HiresxError, naming the invalid key, for text that is no such recording."""
     hint = "record the machine again with: hiresx topo --save machine.json"
     try:
         document = json.loads(text)
@@ -315,7 +318,7 @@ def _check(machine: Machine) -> Machine:
     """Return the machine with all matrices completed. Raises _Fault if its entries are inconsistent."""
     count, adapters = len(machine.gpus), len(machine.nics)
     if count > MOST_GPUS or adapters > MOST_NICS:
-        raise _Fault(f"{plural(count, 'GPU')} and {adapters} network adapters are no one machine")
+        raise _Fault(f"{plural(count, 'GPU')} and {adapters} network adapters: too many for a machine")
     for n, gpu in enumerate(machine.gpus):
         if gpu.index != n:
             raise _Fault(f"gpus[{n}].index is not {n}")
@@ -361,8 +364,8 @@ _BUS_ID = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1
 
 
 def bus_id(text: str) -> str:
-    """Return a PCI bus id in the form 0000:3b:00.0, and any other text in lower case. (NVML writes 8 digits of the
-    domain, some builds of hwloc only 4.)"""
+    """Return a PCI bus id in the uniform form 0000:3b:00.0, and any other text in lower case. (NVML writes the PCI
+    domain with 8 digits, some builds of hwloc with 4.)"""
     match = _BUS_ID.fullmatch(text.strip())
     if not match:
         return text.strip().lower()
@@ -377,8 +380,8 @@ def address(bus: str, mig_uuid: str = "") -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a recording. Raises HiresxError for a file that cannot be read, or is too large for a
-    recording."""
+    """Return the text of the file `path`, which holds the recording of a machine, decoded as UTF-8 or UTF-16. Raises
+    HiresxError for a file that cannot be read, or is larger than 64 MiB."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)

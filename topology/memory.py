@@ -26,9 +26,9 @@ class Where:
 
 
 def prefer(node: int) -> str:
-    """Set the memory policy of this thread, and of threads that it starts: memory is allocated on a NUMA node as long
-    as it has any. Returns the reason if the operating system refuses, as in some containers; memory is then allocated
-    near the core that first accesses it."""
+    """Set the memory policy of this thread, and of threads that it starts later: memory is allocated on the NUMA node
+    `node` as long as there is free memory on it. Returns "", or a sentence if the operating system refuses, as in some
+    containers; memory is then allocated near the core that first accesses it."""
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
         return ""
@@ -42,8 +42,8 @@ def prefer(node: int) -> str:
 
 
 def where(array: np.ndarray) -> Where:
-    """Return the NUMA nodes of the pages of an array, as the operating system reports them. Pages that were never
-    accessed are on no node."""
+    """Return the number of memory pages of `array` on each NUMA node, as the operating system reports them. Pages that
+    were never accessed are on no node."""
     try:
         return Where(_by_move_pages(array))
     except OSError as error:

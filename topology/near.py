@@ -28,19 +28,18 @@ class Nearest:
 
     @property
     def nic(self) -> NIC | None:
-        """The adapter of `nics` to use; None if there is none. GPUs use the adapters in turn, by their index."""
+        """The network adapter that the GPU should use; None if there is none. If several adapters are equally near,
+        GPUs take them in turn, by the index of the GPU."""
         turn = self.gpu.index if self.gpu is not None else 0
         return self.nics[turn % len(self.nics)] if self.nics else None
 
 
 def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nearest:
-    """Find the devices nearest to `gpu`: its number on the host (in the order of PCI addresses, as in NVML), its PCI
-    address, or the UUID of a GPU or MIG slice. If it is None, the GPU with a CUDA context of this process is used, or
-    the only GPU that CUDA makes visible, or the CPUs to which the process is bound.
-
-    `machine`: a description; by default this machine. No CUDA context is created. Raises HiresxError for an unknown
-    GPU.
-    """
+    """Return the network adapters, NUMA node and CPU cores nearest to a GPU. `gpu`: its index on the host (in the order
+    of PCI addresses, as in NVML), its PCI address, or the UUID of a GPU or MIG slice. If `gpu` is None, the GPU on
+    which this process has a CUDA context is used or, without a context, the only GPU that CUDA shows to the process. If
+    there is no such GPU, the result is for the CPUs to which the process is bound. `machine`: the description of a
+    machine, by default of this one. No CUDA context is created. Raises HiresxError for an unknown GPU."""
     if machine is None:
         from hiresx.topology.discover import discover
 

@@ -30,7 +30,8 @@ Handle: TypeAlias = Any
 
 
 def library() -> Nvml:
-    """Return the initialised module pynvml. Raises HiresxError with the name of the missing package or library."""
+    """Initialise NVML and return the Python module pynvml. Raises HiresxError with the name of the missing package or
+    driver."""
     pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
@@ -40,11 +41,9 @@ def library() -> Nvml:
 
 
 def discover(nvml: Nvml = None) -> Machine:
-    """Return a description of the NVIDIA GPUs of this machine. `nvml`: a module with pynvml's functions, initialised.
-
-    If this driver or GPU does not support a function, the value is unknown; this is not an error. Raises HiresxError if
-    NVML is missing.
-    """
+    """Return a description of the NVIDIA GPUs of this machine, as NVML reports them. `nvml`: an initialised module with
+    the functions of pynvml, by default pynvml itself. A value is unknown if the driver or GPU does not support the call
+    for it. Raises HiresxError if NVML is missing or does not answer."""
     own = nvml is None
     nvml = library() if own else nvml
     try:

@@ -1,8 +1,8 @@
-"""hwloc's XML exports, versions 1.x, 2.x and 3.0, read in Python, so that a recording needs no library of its version.
+"""A reader of hwloc's XML exports, versions 1.x, 2.x and 3.0, in Python, so that a recording needs no library of its
+version.
 
-The same reader serves the live machine: the library exports what it discovered, and only its exports have a layout
-that stayed the same from version to version.
-"""
+The same reader serves the live machine, because only the XML exports have a layout that stayed the same from version to
+version of the library."""
 
 import re
 from collections.abc import Iterator
@@ -62,9 +62,9 @@ NO_PCI = "no PCI device in the recording: it was made without I/O (lstopo --whol
 
 
 def parse_hwloc_xml(text: str, name: str = "hwloc XML") -> Machine:
-    """Return the machine of an XML export of hwloc. GPUs are in the order of their PCI bus ids, as in NVML. `name`: the
-    name of the text for messages. Raises HiresxError for other XML, for a truncated file, and for one that describes no
-    machine."""
+    """Return the machine that an XML export of hwloc describes. GPUs are in the order of their PCI bus ids, as in NVML.
+    `name`: the name of the text in error messages. Raises HiresxError for other XML, for a truncated file, and for a
+    file that describes no machine."""
     top = xml_tree.read(text, name, HINT)
     if top.tag != "topology":
         raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not hwloc's <topology>", HINT)
@@ -91,7 +91,7 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
     adapters = _adapters(objects)
     if len(devices) > MOST_GPUS or len(adapters) > MOST_NICS:
         raise HiresxError(
-            f"{name}: {plural(len(devices), 'GPU')} and {len(adapters)} network adapters are no one machine", HINT
+            f"{name}: {plural(len(devices), 'GPU')} and {len(adapters)} network adapters: too many for a machine", HINT
         )
     gpus = tuple(_gpu(n, node, numa) for n, node in enumerate(devices))
     nics = tuple(_nic(node, numa) for node in adapters)
@@ -290,8 +290,9 @@ def _nic(node: Element, numa: tuple[NumaNode, ...]) -> NIC:
 
 
 def level(first: GPU | NIC, second: GPU | NIC) -> str:
-    """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them. If they
-    have no common bridge, it follows from their NUMA nodes or, if these are not known, from the CPUs near two GPUs."""
+    """Return how close two devices are connected by PCIe: PIX, PXB, PHB, NODE or SYS, as in `nvidia-smi topo -m`. The
+    level follows from the PCI bridges above the devices. If they have no common bridge, it follows from their NUMA
+    nodes or, if these are not known, from the CPUs near two GPUs."""
     near = connection_levels.closest(first.path, second.path)
     if near:
         return near

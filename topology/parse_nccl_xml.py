@@ -37,11 +37,9 @@ _INTEL = {
 
 
 def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
-    """Return the machine that a topology file of NCCL describes. GPUs are in the order of their attribute `dev` or,
-    without it, of their PCI bus ids. `name`: the name of the text for messages.
-
-    Raises HiresxError for other XML, for a truncated file, and for one with neither a GPU nor an adapter.
-    """
+    """Return the machine that a topology file of NVIDIA's NCCL describes. GPUs are in the order of their attribute
+    `dev` or, without it, of their PCI bus ids. `name`: the name of the text in error messages. Raises HiresxError for
+    other XML, for a truncated file, and for a file with neither a GPU nor a network adapter."""
     top = xml_tree.read(text, name, HINT)
     if top.tag != "system":
         raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not NCCL's <system>", HINT)
@@ -64,7 +62,7 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
         found = list(element.walk("net"))
         nets += [(element, net) for net in found] or [(element, None)]
     if len(gpus) > MOST_GPUS or len(nets) > MOST_NICS:
-        raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters are no one machine", HINT)
+        raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters: too many for a machine", HINT)
     numa, packages = _cpus(nodes)
     near = {node.index: node.cpus for node in numa}
     devices = tuple(_gpu(n, element, near) for n, element in enumerate(gpus))

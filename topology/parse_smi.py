@@ -37,13 +37,12 @@ _LEGEND = re.compile(r"(NIC\d{1,4})\s*[:=]\s*([A-Za-z][\w.\-]{0,63})")
 
 
 def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
-    """Return the machine that the text of `nvidia-smi topo -m` describes: levels of GPU pairs, NICs, affinities, and
-    further data of a report around it. `name`: the name of the text for messages.
+    """Return the machine that the text of `nvidia-smi topo -m` describes. The text may be part of a longer report,
+    whose GPU models, PCI addresses and CPUs are then used too. `name`: the name of the text in error messages.
 
-    Levels that the text does not contain, such as PCIe beside NVLink, are inferred from the others (`infer`). Raises
-    HiresxError, with the line, for a text without such a matrix, for one that is truncated, not symmetric or
-    contradictory, and for the output of `topo -p2p` and `rocm-smi`.
-    """
+    Levels of connection that the text does not contain, such as the PCIe level of two GPUs connected by NVLink, are
+    inferred from the other levels. Raises HiresxError, with the line, for a text without the matrix of `topo -m`, for a
+    matrix that is truncated, not symmetric or contradictory, and for the output of `topo -p2p` and `rocm-smi`."""
     table = _Table(text, name)
     count, gpus, problems = table.count, table.gpus, table.problems
     adapters = table.adapters()
@@ -321,7 +320,7 @@ def _refuse_others(text: str, name: str, gpus: dict[int, Row], peers: _Peers) ->
 
 def _refuse_p2p(name: str) -> None:
     raise HiresxError(
-        f"{name}: this is `nvidia-smi topo -p2p`, which says what may reach what, not how",
+        f"{name}: this is `nvidia-smi topo -p2p`, which says which GPUs reach each other, not how they are connected",
         "record the machine with: nvidia-smi topo -m > machine.txt",
     )
 

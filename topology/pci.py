@@ -28,9 +28,9 @@ BRIDGE = 0x0680  # NVSwitches have this class, and many other devices have it to
 
 
 def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, computes: bool = False) -> bool:
-    """True if a PCI device is a GPU for computations. `kind`: its class and subclass, such as 0x0302. `vendor`,
-    `device`: its PCI ids. `link`: the speed of its link in GB/s, 0 or None if unknown. `computes`: whether CUDA or
-    another library for computing has found the device."""
+    """Return whether a PCI device is a GPU for computations. `kind`: its PCI class and subclass, such as 0x0302.
+    `vendor`, `device`: its PCI ids. `link`: the speed of its PCIe link in GB/s, 0 or None if unknown. `computes`:
+    whether CUDA or another library for computing has found the device."""
     if vendor not in (NVIDIA, AMD) or kind >> 8 not in (0x03, 0x12):
         return False
     if computes or kind in (0x0302, 0x1200):
@@ -44,11 +44,12 @@ def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, compu
 
 
 def is_virtual(vendor: int, device: int, name: str = "") -> bool:
-    """True if an adapter is a virtual function. This follows from its name or, without one, from its PCI ids `vendor`
-    and `device`."""
+    """Return whether a network adapter is a virtual function (SR-IOV) of another one, by its name or by its PCI ids
+    `vendor` and `device`."""
     return "Virtual Function" in name or device in _VIRTUAL.get(vendor, ())
 
 
 def kind_name(kind: int) -> str:
-    """Return the name of a PCI device by its class and subclass; "" for devices that reports leave out."""
+    """Return the name of a kind of PCI devices for reports. `kind`: the PCI class and subclass, such as 0x0108. The
+    result is "" for kinds that reports leave out."""
     return _KINDS.get(kind) or _KINDS.get(kind >> 8, "")

@@ -4,7 +4,7 @@ The result only depends on the machine and the byte matrix, so that every rank c
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,13 +59,13 @@ class PlacementPlan:
 
     @property
     def most(self) -> int:
-        """The largest number of ranks on one GPU in an even placement."""
+        """Largest number of ranks on one GPU if the ranks are distributed evenly over the usable GPUs."""
         return -(-self.demand.ranks // len(self.gpus))
 
     @property
     def best(self) -> str:
-        """The recommended strategy: the one that was requested, or the one with the shortest exchange; if all links are
-        alike, the one of least cost."""
+        """Name of the recommended strategy: the placement that the user requested, if any; otherwise the strategy with
+        the shortest estimated exchange and, among equal ones, the one with the lowest summed cost."""
         if EXPLICIT in self.strategies:
             return EXPLICIT
 
@@ -76,7 +76,8 @@ class PlacementPlan:
         return min(self.strategies, key=key)
 
     def gain(self, name: str) -> float:
-        """Return the fraction of the round-robin exchange time that a strategy saves."""
+        """Return the fraction of the estimated exchange time of round-robin placement that the strategy `name` saves; 0
+        if round-robin was not computed."""
         base = self.strategies["round-robin"].estimate.seconds if "round-robin" in self.strategies else 0.0
         return 1 - self.strategies[name].estimate.seconds / base if base > 0 else 0.0
 
@@ -87,10 +88,11 @@ def free_gpus(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """Return the GPUs to use, and the reasons why the others are left out. GPUs in `asked` are used even if they are
-    busy. Others are left out if their utilisation or used memory exceeds `busy_utilisation` or `busy_memory`, in
-    percent. A slice of a card that MIG has divided counts as a GPU; a card in MIG mode without slices is not used.
-    Raises HiresxError if none is left, if one in `asked` does not exist, and if a limit is not a percentage."""
+    """Return the indexes of the GPUs to use, and a dictionary with the reason why each other GPU is left out. If
+    `asked` is given, exactly these GPUs are used, even if they are busy. Otherwise GPUs are left out whose utilisation
+    or used memory exceeds `busy_utilisation` or `busy_memory`, in per cent. A slice of a GPU that MIG has divided
+    counts as a GPU; a GPU in MIG mode without slices is not used. Raises HiresxError if no GPU is left, if a GPU in
+    `asked` does not exist, and if a limit is not a percentage."""
     for option, limit in (("--busy", busy_utilisation), ("--busy-memory", busy_memory)):
         if not 0 <= limit <= 100:
             raise HiresxError(f"{option} {limit:g}: no percentage", "give a number from 0 to 100; 100 leaves none out")
@@ -136,8 +138,8 @@ def _near_our_cpus(
 
 
 def check_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of the GPUs `asked`, each once, in ascending order. Raises HiresxError for one that does not
-    exist."""
+    """Return the GPU indexes `asked` in ascending order, each once. Raises HiresxError for an index that the machine
+    does not have, and for an empty list."""
     for gpu in asked:
         if not 0 <= gpu < len(machine.gpus):
             raise HiresxError(
@@ -160,17 +162,15 @@ def plan(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> PlacementPlan:
-    """Return the placement by each of the `strategies`, and that of `gpu_map` (GPU of each rank) if given, with their
-    costs. `demand`: the bytes between ranks. `gpus`, `busy_utilisation`, `busy_memory`: which GPUs may be used, see
-    `free_gpus`.
-
-    Raises the errors of `free_gpus`, and HiresxError for an unknown strategy and for an invalid map.
-    """
+    """Compute the placement of ranks on GPUs by each of the `strategies`, and return the placements with their
+    estimated costs. `demand`: the bytes that ranks send to each other. `gpu_map`: a placement of the user, the GPU of
+    each rank, which is evaluated as well. `gpus`: indexes of the GPUs that may be used. By default these are all GPUs
+    whose utilisation and used memory do not exceed `busy_utilisation` and `busy_memory` in per cent; if enough of them
+    are near the CPUs that this process may use, only these. Raises HiresxError for an unknown strategy, for an invalid
+    `gpu_map`, and if no GPU can be used."""
     if demand.ranks > MOST_RANKS:
         raise HiresxError(f"{demand.ranks} ranks on one host", f"plan for at most {MOST_RANKS}")
-    for name in strategies:
-        if name not in STRATEGIES:
-            raise HiresxError(f'no placement strategy "{name}"', f"the strategies are {', '.join(STRATEGIES)}")
+    check_strategies(strategies)
     if gpu_map is not None:
         if len(gpu_map) != demand.ranks:
             raise HiresxError(
@@ -221,21 +221,29 @@ def plan(
 
 
 def is_even(placement: Sequence[int], gpus: Sequence[int]) -> bool:
-    """True if the `placement` (GPU of each rank) has all ranks on `gpus`, and the numbers of ranks on two GPUs differ
-    by one at most."""
+    """Return whether a placement uses only the GPUs `gpus`, and the numbers of ranks on any two of these GPUs differ by
+    one at most. `placement`: the GPU of each rank."""
     ranks = [placement.count(gpu) for gpu in gpus]
     return sum(ranks) == len(placement) and max(ranks) - min(ranks) <= 1
 
 
+def check_strategies(names: Iterable[str]) -> None:
+    """Raises HiresxError for a name that is not one of the strategies."""
+    for name in names:
+        if name not in STRATEGIES:
+            raise HiresxError(f'no placement strategy "{name}"', f"the strategies are {', '.join(STRATEGIES)}")
+
+
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:
-    """Return the GPU of each rank by one strategy, for the bytes `demand` between ranks. `options`: further arguments
-    of `plan`."""
+    """Return the index of the GPU of each rank, as one strategy places them. `demand`: the bytes that ranks send to
+    each other. `strategy`: "optimal", "pair-sum", "paper" or "round-robin". `options`: further arguments of `plan`,
+    whose errors are raised."""
     return plan(machine, demand, strategies=(strategy,), **options).strategies[strategy].placement
 
 
 def to_json(made: PlacementPlan) -> dict[str, Any]:
-    """Return the plan `made` as JSON data: strategies.NAME.placement, .cost, .seconds, .busiest_link and the other
-    properties."""
+    """Return the placements of all strategies and their estimated costs as JSON data: strategies.NAME.placement, .cost
+    (s), .seconds, .busiest_link and further entries."""
     return {
         "machine": {"source": made.machine.source, "host": made.machine.host, "gpus": len(made.machine.gpus)},
         "ranks": made.demand.ranks,
@@ -264,8 +272,8 @@ def to_json(made: PlacementPlan) -> dict[str, Any]:
 
 
 def even_traffic(ranks: int) -> np.ndarray:
-    """Return the bytes (ranks, ranks) of a chain of ranks that send 1 MiB to each neighbour. It is used if the traffic
-    is unknown."""
+    """Return a matrix of bytes (ranks, ranks) in which each rank sends 1 MiB to the previous and to the next rank. It
+    is used if the real traffic is unknown."""
     matrix = np.zeros((ranks, ranks))
     for rank in range(ranks - 1):
         matrix[rank, rank + 1] = matrix[rank + 1, rank] = 2**20

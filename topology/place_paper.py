@@ -11,9 +11,9 @@ MOST_SUBSETS = 16
 
 
 def place_paper(demand: Traffic, groups: GpuGroup) -> list[int]:
-    """Return the GPU of each rank by the strategy of Ye et al. (2022): ranks that exchange most bytes are placed in one
-    group. `groups`: the nested groups of GPUs (`groups.tree`). If there are more ranks than GPUs, the numbers of ranks
-    on two GPUs differ by one at most."""
+    """Return the index of the GPU of each rank by the strategy of Ye et al. (2022), section 4.3.2: ranks that exchange
+    most bytes are placed in one group of close GPUs. `demand`: the bytes between ranks. `groups`: the nested groups of
+    GPUs (`groups.tree`). If there are more ranks than GPUs, the numbers of ranks on two GPUs differ by one at most."""
     weight = demand.bytes + demand.bytes.T
     placement = [0] * demand.ranks
     _split(list(range(demand.ranks)), groups, weight, placement)

@@ -46,8 +46,9 @@ class Optimum:
 
 
 class Objective(ABC):
-    """A measure of placements (n, ranks) of the ranks of `demand` on GPUs of `model`. `work`: number of operations to
-    evaluate one placement. `most_swaps`: the largest number of swaps in one call of `swap_values`."""
+    """A measure of placements that a search minimises: of the ranks whose traffic is `demand` on GPUs of `model`.
+    `work`: number of operations to evaluate one placement. `most_swaps`: the largest number of swaps in one call of
+    `swap_values`."""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand
@@ -55,16 +56,17 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, places: np.ndarray) -> np.ndarray:
-        """Return the values (n,) of the measure for the placements `places` (n, ranks)."""
+        """Return the value of the measure for each of n placements, (n,). `places` (n, ranks): the GPU of each rank,
+        one placement in each row."""
 
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the values (n,) of the measure after swaps, and the number of operations. `place`: the GPUs of all
-        ranks, followed by those with free slots. Swap number m exchanges the entries `first[m]` and `second[m]` of
-        `place`."""
+        """Return the value of the measure after each of n swaps, (n,), and the number of arithmetic operations used.
+        `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap number m
+        exchanges the entries `first[m]` and `second[m]` of `place`; each swap starts from the original `place`."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
-        """Return the same measure for the ranks `ranks` only, with the traffic between them."""
+        """Return the same measure for only the ranks in `ranks` and the messages between them."""
         demand = self.demand
         return type(self)(self.model, Traffic(demand.bytes[np.ix_(ranks, ranks)], demand.off_host[ranks]))
 
@@ -73,9 +75,13 @@ class PairSum(Objective):
     """Objective: the sum of the costs of all pairs of ranks (a quadratic assignment problem)."""
 
     def values(self, places: np.ndarray) -> np.ndarray:
+        """Return the summed cost of the placements `places` (n, ranks) in seconds, (n,)."""
         return self.model.costs(self.demand, places)
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the summed cost in seconds after each of n swaps, (n,), and the number of arithmetic operations.
+        `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap m exchanges
+        `place[first[m]]` and `place[second[m]]`."""
         ranks, size = self.demand.ranks, len(place)
         sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
         # Cost of the traffic of each rank to other hosts, for each of its possible GPUs.
@@ -102,12 +108,14 @@ class ExchangeTime(Objective):
         self.most_swaps = max(16, AT_A_TIME // self.work)
 
     def values(self, places: np.ndarray) -> np.ndarray:
+        """Return the exchange times of the placements `places` (n, ranks) in seconds, (n,)."""
         return self._exchange.times(places).seconds
 
     def guide(self, places: np.ndarray) -> np.ndarray:
-        """Return the values (n,) that the search minimises, one for each of `places` (n, ranks): the seconds of the
-        exchange, plus a small multiple of a norm (2^POWER) of the seconds of all links. The second part distinguishes
-        placements that have equal times on their busiest links."""
+        """Return the function that the search minimises, for n placements: (n,), in seconds. It is the time of the
+        exchange plus a small multiple of the norm of order 2^POWER of the times of all links. The norm distinguishes
+        placements with equal times on their busiest links. `places` (n, ranks): the GPU of each rank, one placement in
+        each row."""
         times = self._exchange.times(places)
         most = times.links.max(axis=1, initial=0.0)
         scaled = times.links / np.where(most > 0, most, 1.0)[:, None]
@@ -117,6 +125,9 @@ class ExchangeTime(Objective):
         return guide
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the value of `guide`, in seconds, after each of n swaps, (n,), and the number of arithmetic
+        operations. `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap m
+        exchanges `place[first[m]]` and `place[second[m]]`."""
         tried = np.repeat(place[None], len(first), axis=0)
         row = np.arange(len(first))
         tried[row, first], tried[row, second] = place[second], place[first]
@@ -124,8 +135,8 @@ class ExchangeTime(Objective):
 
 
 def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
-    """Return the changes of sum(amount * price), with `amount` and `price` (n, n), when the positions r and s are
-    swapped, for all pairs (r, s): (n, n)."""
+    """Return by how much sum(amount * price) changes if rows and columns r and s of `price` are swapped, for all pairs
+    (r, s): (n, n). `amount`, `price`: matrices (n, n)."""
     total = np.zeros_like(amount)
     for a, p in ((amount, price), (amount.T, price.T)):
         product = a @ p.T
@@ -139,16 +150,18 @@ def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
 
 
 def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
-    """Find the placement of the ranks on `gpus` with the shortest exchange `demand`; among equal ones, that of least
-    cost. The result is no worse than any of the placements `starts`."""
+    """Search for the placement of the ranks on `gpus` with the shortest estimated exchange; among equally short ones,
+    the placement with the lowest summed cost. `model`: the links of the machine. `demand`: the bytes between ranks.
+    `starts`: known placements; the result is no worse than any of them."""
     slots = GpuSlots(model, demand, gpus)
     search = Search(ExchangeTime(model, demand), PairSum(model, demand), gpus, slots)
     return search.run(starts, exchange_bound(model, demand, gpus, slots.most))
 
 
 def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
-    """Find the placement of the ranks on `gpus` with the least cost of the exchange `demand`; among equal ones, that
-    with the shortest exchange. The result is no worse than any of the placements `starts`."""
+    """Search for the placement of the ranks on `gpus` with the lowest cost summed over pairs of ranks; among equal
+    ones, the placement with the shortest estimated exchange. `model`: the links of the machine. `demand`: the bytes
+    between ranks. `starts`: known placements; the result is no worse than any of them."""
     slots = GpuSlots(model, demand, gpus)
     return Search(PairSum(model, demand), ExchangeTime(model, demand), gpus, slots).run(starts, 0.0)
 
@@ -163,8 +176,9 @@ class Search:
         self.evaluations = self.work = 0
 
     def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
-        """Search for the best placement. `starts`: placements from which the search starts. `bound`: a known lower
-        bound of the values, at which the search ends."""
+        """Run the search and return the best placement found. `starts`: known placements (the GPU of each rank) from
+        which the search starts. `bound`: a known lower bound of the measure; nothing is searched if one of `starts`
+        reaches it."""
         index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
         known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
@@ -184,8 +198,9 @@ class Search:
         return Optimum([int(self._gpus[n]) for n in chosen], proven, bound, self.evaluations)
 
     def values(self, places: np.ndarray, objective: Objective | None = None) -> np.ndarray:
-        """Return the values (n,) of a measure for the placements `places` (n, ranks). A placement may also be one of a
-        part of the ranks. `objective`: the measure, by default the first objective of the search."""
+        """Return the value of a measure for each of n placements, (n,), and count the work. `places` (n, ranks): the
+        GPU of each rank as an index into the usable GPUs; the ranks may be only a part of all. `objective`: the
+        measure, by default the first one of the search."""
         objective = objective or self._objective
         self.evaluations += len(places)
         self.work += CALL + len(places) * objective.work
@@ -217,9 +232,10 @@ class Search:
         return best
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return local optima (n, ranks) that are found by swaps of ranks. The swaps start from the `known` placements
-        (n, ranks), from the best of them with a few ranks exchanged at random, and from random placements. The search
-        ends after `most` operations."""
+        """Improve placements by swaps of two ranks until no swap helps, and return the local minima found: (n, ranks),
+        the GPU of each rank. The swaps start from the placements `known` (m, ranks), then from the best placement with
+        a few ranks exchanged at random, and from random placements. The search ends after about `most` arithmetic
+        operations."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]
@@ -265,10 +281,11 @@ class Search:
 
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
-    """Return a lower bound, in seconds, of the exchange `demand` over all placements on `gpus` with `share` ranks on a
-    GPU. Each rank is considered alone: it is placed on its best GPU, together with those `share` - 1 neighbours with
-    which it exchanges most. The bound is the larger of the time of the link that all its messages pass, and the time of
-    its largest message."""
+    """Return a lower bound, in seconds, of the duration of an exchange over all placements on `gpus` with at most
+    `share` ranks on a GPU. `demand`: the bytes between the ranks. Each rank is considered alone: it is placed on its
+    best GPU, together with the `share` - 1 ranks with which it exchanges most. Its time is the larger of the time of
+    the link that all its messages pass, and the time of its largest message. The bound is the largest time of a rank
+    plus the largest sum of latencies of a rank."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

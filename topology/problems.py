@@ -21,7 +21,8 @@ SLOW = 0.6
 
 
 def problems(machine: Machine) -> list[str]:
-    """Return all problems of a machine, those found by its discovery first."""
+    """Return sentences about everything in the description of a machine that makes a run slow or incorrect. Problems
+    found while the machine was discovered come first."""
     found = list(machine.problems)
     found += [
         *_nodes(machine),
@@ -174,7 +175,8 @@ def _slow_links(machine: Machine) -> Iterator[str]:
 
 
 def surroundings(machine: Machine) -> list[str]:
-    """Return the problems in this process's environment, for a live machine with GPUs."""
+    """Return sentences about environment variables of this process that make a run slow or incorrect: a
+    CUDA_VISIBLE_DEVICES that hides GPUs of `machine`, which must be the machine on which the process runs."""
     mask = os.environ.get("CUDA_VISIBLE_DEVICES")
     if mask is None or any(gpu.mig_uuid for gpu in machine.gpus):
         return []

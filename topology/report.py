@@ -24,7 +24,8 @@ GIB = 2**30
 
 
 def document(machine: Machine) -> dict[str, Any]:
-    """Return the whole machine as JSON data, which `hiresx topo --from` can read."""
+    """Return the description of a machine and its evaluation (problems, groups of GPUs, tree of devices) as JSON data.
+    `hiresx topo --from` can read it."""
     return {
         **to_json(machine),
         "live": machine.live,
@@ -47,7 +48,8 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """Return the parts of the report on a machine, in the order in which they are printed."""
+    """Return the report on a machine as a list of Rich renderables (texts, a tree, tables), in the order of
+    printing."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
@@ -99,7 +101,8 @@ def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable["str | Te
 
 
 def level_text(level: str) -> "Text":
-    """Return the name of a level of connection, with its colour."""
+    """Return the name of a level of connection (PIX, NODE, NV4, ...) as Rich text in the colour of this level; "?" if
+    empty."""
     from rich.text import Text
 
     return Text(level or "?", STYLES.get(level, "bold green" if nvlinks(level) else ""))
@@ -109,8 +112,8 @@ SHARED = {"PHB": "host bridge", "PXB": "PCIe switches", "PIX": "PCIe switch", "P
 
 
 def picture_tree(machine: Machine) -> "Tree":
-    """Return the tree of packages, NUMA nodes, switches, GPUs and adapters. If bridges are not known, it follows from
-    the levels."""
+    """Return a Rich tree of the processor packages, NUMA nodes, PCIe switches, GPUs and network adapters of a machine.
+    If the PCI bridges are not known, the tree follows from the levels of connection of all pairs of devices."""
     from rich.text import Text
     from rich.tree import Tree
 
@@ -185,7 +188,8 @@ def _bridges_to_show(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tup
 
 
 def gpu_table(machine: Machine) -> "Table":
-    """Return the table of the GPUs."""
+    """Return a Rich table with one row for each GPU: model, PCIe bandwidth, memory, NUMA node, nearest CPUs and further
+    data."""
     columns = ("GPU", "model", "PCI", "PCIe", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG")
     return _table("GPUs", columns, map(_gpu_row, machine.gpus))
 
@@ -213,7 +217,8 @@ def _links_text(gpu: GPU) -> str:
 
 
 def matrix_table(machine: Machine) -> "Table":
-    """Return the table of the levels of all pairs. "!" marks pairs without peer access."""
+    """Return a Rich table of the levels of connection (PIX, NODE, NV4, ...) of all pairs of GPUs. "!" marks pairs
+    without peer access."""
     from rich.text import Text
 
     def cell(a: int, b: int) -> Text:
@@ -232,8 +237,8 @@ def _levels_table(title: str, names: Sequence[str], levels: Matrix, columns: Seq
 
 
 def processor_table(machine: Machine) -> "Table":
-    """Return the table of cores, hardware threads and caches: how many there are, their size, and which CPUs share
-    one."""
+    """Return a Rich table of the cores and caches of a machine: their number, their size, and how many hardware threads
+    share one."""
     rows = []
     for package in machine.packages:
         cores = [core for core in machine.cores if core & package.cpus]
@@ -254,7 +259,7 @@ def _sizes(sets: Iterable[frozenset[int]]) -> str:
 
 
 def device_table(machine: Machine) -> "Table":
-    """Return the table of other PCI devices."""
+    """Return a Rich table of the PCI devices other than GPUs, network adapters and bridges."""
     rows = (
         [device.kind, device.bus_id or "-", device.name or "-", "-" if device.numa is None else str(device.numa)]
         for device in machine.devices
@@ -263,7 +268,8 @@ def device_table(machine: Machine) -> "Table":
 
 
 def measured_table(machine: Machine) -> "Table":
-    """Return the table of the measured bandwidths, in GB/s. The machine must have measured speeds."""
+    """Return a Rich table of the measured bandwidths between GPUs and to the host, in GB/s. The machine must have
+    measured speeds."""
     shown = machine.measured
     assert shown is not None  # or there is no such table
     gpus = range(len(machine.gpus))
@@ -276,7 +282,8 @@ def measured_table(machine: Machine) -> "Table":
 
 
 def plan_table(made: PlacementPlan) -> "Table":
-    """Return a table that compares the strategies of the plan `made`."""
+    """Return a Rich table that compares the placements of all strategies in `made`: GPU of each rank, exchange time,
+    summed cost, busiest link, and the change against round-robin."""
     shown = f"GPU of ranks 0 to {made.demand.ranks - 1}"
     columns = ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
     rows = (
@@ -294,8 +301,8 @@ def plan_table(made: PlacementPlan) -> "Table":
 
 
 def bound_text(made: PlacementPlan) -> str:
-    """Describe the known lower bound of the shortest exchange, and whether a requested placement is among those
-    compared."""
+    """Return a sentence about the lower bound of the exchange time over all placements in `made`. It says whether a
+    placement reaches the bound, and whether the placement that the user requested distributes ranks evenly."""
     proof = (
         f"no placement with at most {plural(made.most, 'rank')} on each of the {plural(len(made.gpus), 'GPU')} takes "
         f"less than {time_text(made.bound)}"
@@ -314,17 +321,17 @@ def bound_text(made: PlacementPlan) -> str:
 
 
 def size_text(number: int) -> str:
-    """Format a number of bytes with the largest binary unit that fits."""
+    """Return a number of bytes as text with the largest fitting binary unit, such as "80 GiB"."""
     return _with_unit(number, (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1)), "g")
 
 
 def time_text(seconds: float) -> str:
-    """Format a time in s, ms or us."""
+    """Return a time, given in seconds, as text in s, ms or us."""
     return _with_unit(seconds, (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)), ".4g")
 
 
 def bytes_text(number: float) -> str:
-    """Format a number of bytes with the largest decimal unit that fits."""
+    """Return a number of bytes as text with the largest fitting decimal unit, such as "1.5 MB"."""
     return _with_unit(number, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)), ".4g")
 
 

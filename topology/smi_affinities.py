@@ -16,10 +16,10 @@ Nodes: TypeAlias = list[int | None]
 def read(
     gpus: dict[int, Row], after: After, header: RowHeader | None, count: int, problems: list[str]
 ) -> tuple[Sets, Nodes, Sets]:
-    """Return three lists with one entry for each GPU: its nearest CPUs or None, its NUMA node or None, and the NUMA
-    nodes near it if there are several. `gpus`: the row of each GPU. `after`: for each GPU the words after the levels of
-    its row. `header`: the header of the matrix, if any. `count`: the number of GPUs. Problems are appended to
-    `problems`."""
+    """Read the affinity columns of a matrix of `nvidia-smi topo -m`. Returns three lists with one entry for each GPU:
+    its nearest CPUs or None, its NUMA node or None, and the NUMA nodes near it if there are several. `gpus`: the row of
+    each GPU. `after`: for each GPU the words behind the levels of its row. `header`: the header of the matrix, if any.
+    `count`: the number of GPUs. Sentences about unreadable or missing entries are appended to `problems`."""
     cpus: Sets = []
     numa: Nodes = []
     nodes: Sets = []
@@ -106,8 +106,9 @@ def _parse_set(word: str, unread: list[str], line: int, what: str) -> frozenset[
 
 
 def choose_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> Nodes:
-    """Return the NUMA node of each GPU, None if it is not known. `numa`, `nodes`: as `read` returns them. `known`: the
-    CPUs of NUMA nodes. If several nodes are near a GPU, its node is the only one of them that has CPUs."""
+    """Return the NUMA node of each GPU, None if it is not known. If several nodes are near a GPU, its node is the only
+    one of them that has CPUs. `numa`: the known node of each GPU, or None. `nodes`: the nodes near each GPU if there
+    are several, or None. `known`: the CPUs of each NUMA node."""
     found = list(numa)
     for n, listed in enumerate(nodes):
         if found[n] is None and listed:
@@ -117,9 +118,9 @@ def choose_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> 
 
 
 def level(node_a: int | None, node_b: int | None, cpus_a: frozenset[int] | None, cpus_b: frozenset[int] | None) -> str:
-    """Return the level of two GPUs as `nvidia-smi topo -m` names it: "NODE" on one NUMA node, "SYS" on two. It follows
-    from their NUMA nodes `node_a` and `node_b`, or from their nearest CPUs `cpus_a` and `cpus_b` if a node is not
-    known. Returns "" if neither is known, and if the CPUs overlap only in part."""
+    """Return whether two GPUs are on one NUMA node ("NODE") or on two ("SYS"), the names of `nvidia-smi topo -m`. The
+    answer follows from their NUMA nodes `node_a` and `node_b`, or from their nearest CPUs `cpus_a` and `cpus_b` if a
+    node is not known. Returns "" if neither is known, and if the CPUs overlap only in part."""
     if None not in (node_a, node_b):
         return "NODE" if node_a == node_b else "SYS"
     if cpus_a and cpus_b:

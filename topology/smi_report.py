@@ -32,8 +32,8 @@ class ReportedFacts:
 
 
 def facts(text: str) -> ReportedFacts:
-    """Return the facts about the machine in the text of an `nvidia-smi` report, besides its matrix. Unknown lines are
-    ignored."""
+    """Return what a text that contains output of `nvidia-smi` and `lscpu` says about a machine besides the matrix of
+    `topo -m`: models, UUIDs, PCI addresses and PCIe links of GPUs, and the CPUs. Unknown lines are ignored."""
     found = ReportedFacts()
     lines = [line for line in text.splitlines() if len(line) < 400]
     for line in lines:

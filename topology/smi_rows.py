@@ -37,19 +37,21 @@ After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
 def clean(line: str) -> str:
-    """Return a line without escape sequences and without text before the row. Cells are separated by tabs."""
+    """Return a line of pasted terminal output without escape sequences and without characters before the row, such as
+    quotation marks. Cells remain separated by tabs."""
     line = _ESCAPE.sub("", line)
     prefix = _PREFIX.match(line)
     return line[prefix.end() if prefix else 0 :].translate(_MARKS)
 
 
 def is_affinity(word: str) -> bool:
-    """True if a word of the table is a list of CPUs or NUMA nodes."""
+    """Return whether a word of the output of `nvidia-smi topo -m` looks like a list of CPUs or NUMA nodes, such as
+    "0-31" or "N/A"."""
     return _AFFINITY.fullmatch(word) is not None
 
 
 def is_device(label: str) -> bool:
-    """True if a label of the table names a device, such as a network adapter."""
+    """Return whether a label in the output of `nvidia-smi topo -m` can be the name of a device, such as "mlx5_0"."""
     return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and connection_levels.word(label) is None
 
 
@@ -64,12 +66,13 @@ class RowHeader:
 
     @property
     def gpus(self) -> list[int]:
-        """Numbers of the GPUs among the labels."""
+        """Numbers of the GPUs among the column labels, in the order of the columns."""
         return [int(match[1]) for label in self.devices if (match := GPU.fullmatch(label))]
 
 
 def header(body: str) -> RowHeader | None:
-    """Return the header in a line that names GPUs; None for any other line. `body`: the line."""
+    """Return the column labels in a header line of `nvidia-smi topo -m`; None for a line that is no header with GPUs.
+    `body`: the line."""
     found = RowHeader()
     for match in _HEADING.finditer(body):
         kind = match.lastgroup
@@ -97,20 +100,22 @@ class Row:
     text: str
 
     def place(self, column: int) -> int | None:
-        """Return the index of the word at which the matrix begins. It follows from the X of the row, which is in the
-        column of the row's own device, number `column`. None if the row has no X, or more than one."""
+        """Return the index, in the words of this row, of the first cell of the matrix of levels. Every row has an X on
+        the diagonal, in the column of its own device, which has the number `column`. Returns None if the row has no X,
+        or more than one."""
         marks = [n for n, word in enumerate(self.words) if word == connection_levels.SELF]
         start = marks[0] - column if len(marks) == 1 else -1
         return start if start >= 0 and not any(map(connection_levels.word, self.words[:start])) else None
 
     def first(self) -> int:
-        """Return the index of the word at which the matrix begins, which is the first word that names a level. This is
-        for a row without an X on the diagonal."""
+        """Return the index of the first word of this row that names a level of connection (PIX, NODE, NV4, ...). The
+        matrix begins there if the row has no X on the diagonal."""
         return next((n for n, word in enumerate(self.words) if connection_levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
-        """Return the cells of the matrix from the word `start` on: `width` of them, or all up to the last level before
-        an affinity."""
+        """Return the cells of the matrix of levels in this row, which begin at the word with the index `start`. The
+        result has `width` cells, fewer if the row is too short; without `width` it ends with the last level before the
+        affinities."""
         end = start
         for n in range(start, len(self.words)):
             word = self.words[n]
@@ -127,8 +132,9 @@ class Row:
         return cells
 
     def rest(self, start: int, width: int) -> tuple[list[str], list[str]]:
-        """Return (words behind the matrix, the same as cells separated by tabs, including empty ones). `start`: the
-        word at which the matrix begins. `width`: its number of columns."""
+        """Return what follows the matrix of levels in this row, twice: as words, and as cells separated by tabs, which
+        include empty cells. `start`: the index of the word at which the matrix begins. `width`: the number of its
+        columns."""
         after = self.words[start + width :]
         if not after:
             return [], []
@@ -138,8 +144,8 @@ class Row:
 
 
 def row(number: int, body: str) -> Row | None:
-    """Return the row in a line; None if the first word, which would be its label, is not followed by a level. `number`:
-    the number of the line. `body`: the line."""
+    """Return the row of a matrix of `nvidia-smi topo -m` that a line contains; None if the line does not begin with a
+    device label followed by levels of connection. `number`: the number of the line. `body`: the line."""
     words = body.split()
     at = _label(words)
     if at is None:
@@ -167,7 +173,8 @@ def row(number: int, body: str) -> Row | None:
 
 
 def apart(word: str) -> list[str]:
-    """Divide a word into several: levels that are written without a blank between them, or a level with an affinity."""
+    """Return the cells in a word of pasted text in which blanks were lost: several levels of connection in one word
+    ("SYSNODE"), or a level and a list of CPUs ("SYS0-31")."""
     if connection_levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):

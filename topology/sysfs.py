@@ -16,8 +16,8 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def discover(root: Path = Path("/")) -> Machine:
-    """Return a description of this machine from /sys. `root`: a folder that replaces / for /sys and
-    /proc, for tests."""
+    """Return a description of this machine, read from /sys and /proc of Linux. `root`: a folder that replaces the root
+    folder /, for tests."""
     devices = root / "sys/bus/pci/devices"
     found = sorted(devices.iterdir(), key=lambda path: bus_id(path.name)) if devices.is_dir() else []
     numa = tuple(_numa_nodes(root))
@@ -138,9 +138,9 @@ def _caches(root: Path) -> tuple[Cache, ...]:
 
 
 def level_by_bridges(first: GPU | NIC, second: GPU | NIC) -> str:
-    """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them or,
-    without a common bridge, from their NUMA nodes. Unknown nodes, as on most virtual machines, are treated as one node.
-    """
+    """Return how close two devices are connected by PCIe: PIX, PXB, PHB, NODE or SYS, as in `nvidia-smi topo -m`. The
+    level follows from the PCI bridges above the devices or, without a common bridge, from their NUMA nodes. Two unknown
+    nodes, as on most virtual machines, are treated as one node."""
     return connection_levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
 
 
@@ -174,9 +174,10 @@ def allowed_cpus() -> frozenset[int]:
 
 
 def redirecting_bridges(bridges: Iterable[str], root: Path = Path("/")) -> list[str]:
-    """Return the PCI bridges in `bridges` (bus ids) whose Access Control Services (ACS) redirect requests or
-    completions between peers through the CPU. Only the user root may read the extended configuration of a device; for
-    other users the list is empty."""
+    """Return those PCI bridges that send traffic between two devices below them up to the CPU, because their Access
+    Control Services (ACS) redirect requests or completions. `bridges`: bus ids of the bridges to examine. Only the user
+    root may read the extended configuration of a device; for other users the list is empty. `root`: a folder that
+    replaces the root folder /, for tests."""
     found = []
     for bridge in dict.fromkeys(bridges):
         if not _ADDRESS.fullmatch(bridge):

@@ -25,11 +25,11 @@ class Element:
         self.text = ""
 
     def get(self, key: str) -> str:
-        """Return the value of the attribute `key`. The value is empty if there is no such attribute."""
+        """Return the value of the attribute `key`; "" if the element has no such attribute."""
         return self.attributes.get(key, "")
 
     def inside(self, tag: str) -> list["Element"]:
-        """Return the elements with the tag `tag` directly inside this one."""
+        """Return the child elements with the tag `tag`."""
         return [child for child in self.children if child.tag == tag]
 
     def ancestors(self) -> Iterator["Element"]:
@@ -40,7 +40,8 @@ class Element:
             element = element.parent
 
     def walk(self, tag: str | None = None) -> Iterator["Element"]:
-        """Yield this element and all elements in it, in the order of the text. `tag`: only elements of this tag."""
+        """Yield this element and all elements nested in it, in the order of the document. If `tag` is given, only
+        elements with this tag are yielded."""
         stack = [self]
         while stack:
             element = stack.pop()
@@ -50,8 +51,8 @@ class Element:
 
 
 def read(text: str, name: str, hint: str) -> Element:
-    """Return the root element of the XML `text`. Raises HiresxError for text that is not XML, is truncated, or declares
-    entities. `name`: the name of the file in messages. `hint`: the hint of the errors."""
+    """Return the root element of the XML document `text`. `name`: the name of the file in error messages. `hint`: the
+    advice in error messages. Raises HiresxError for text that is not XML, is truncated, or declares entities."""
     reader = _Reader(name, hint)
     try:
         reader.parser.Parse(text.encode("utf-8", errors="replace"), True)

@@ -20,24 +20,23 @@ _T = TypeVar("_T")
 
 
 def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
-    """Return the three `items`, such as those of i, j and k or of x, y and z, as a tuple. Raises ValueError if there
+    """Return the three `items`, such as the numbers of nodes along i, j and k, as a tuple. Raises ValueError if there
     are not three."""
     a, b, c = items
     return a, b, c
 
 
 def masked_place(given: Any) -> str:
-    """Return the indexes of the first masked entry of a NumPy masked array, such as "[0, 3, 2]"; "" if no entry is
-    masked, and for any other object. (NumPy turns a masked array into a plain one without its mask.) `given`: the
-    object."""
+    """Return the indexes of the first masked entry of the NumPy masked array `given` as text, such as "[0, 3, 2]".
+    Return "" if no entry is masked, and for any other object."""
     mask = np.ma.getmask(given)
     return str([int(n) for n in np.argwhere(mask)[0]]) if np.any(mask) else ""
 
 
 def check_reals(given: Any) -> np.ndarray:
-    """Return `given`, a number, an array or a list of numbers, as an array of the type that it has. Raises ValueError,
-    with what is wrong, for masked entries, for rows of different lengths, and for what holds no real numbers: complex
-    numbers, texts, dates, objects."""
+    """Return `given`, a number, an array or a list of numbers, as a NumPy array without a change of its number type.
+    Raises ValueError, with the reason, for masked entries, for rows of different lengths, and for anything but real
+    numbers: complex numbers, texts, dates, objects."""
     if place := masked_place(given):
         raise ValueError(f"is masked at {place}")
     try:
@@ -51,8 +50,8 @@ def check_reals(given: Any) -> np.ndarray:
 
 
 def prime_factors(number: int) -> list[int]:
-    """Return the prime factors of a positive `number` in increasing order, each as often as it divides the number: 2,
-    2, 3 for 12. The list is empty for 1."""
+    """Return the prime factors of the positive integer `number` in increasing order, with repetitions: [2, 2, 3] for
+    12. The list is empty for 1."""
     found, p = [], 2
     while p * p <= number:
         while number % p == 0:
@@ -74,7 +73,7 @@ def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) ->
 
 
 def runs(line: np.ndarray) -> list[tuple[int, int]]:
-    """Return the runs of consecutive True entries in `line`, a boolean array (n,). Each run is a pair (first index,
+    """Return the ranges of consecutive True entries in `line`, a boolean array (n,). Each range is a pair (first index,
     last index + 1)."""
     edges = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
     return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]

@@ -14,9 +14,9 @@ _left = _calls = 0
 
 
 def collect() -> None:
-    """Run Python's garbage collector, which frees the memory of objects that only refer to each other. Within
-    `repeatedly`, the first call examines all objects, and later calls only those created after it. So they do not
-    examine all modules and the case again."""
+    """Run Python's garbage collector, which frees the memory of objects that only refer to each other. Inside the
+    context `repeatedly`, only the first call examines all objects; later calls examine those created after it, which
+    saves time."""
     global _apart
     gc.collect()
     if _repeated and not _apart:
@@ -25,9 +25,9 @@ def collect() -> None:
 
 
 def collect_large(size: int, room: int | None) -> None:
-    """Run `collect` if the memory of a device that it would free, with that of earlier calls, is a considerable part of
-    the `room` there, or after some calls. `size`: bytes that are not needed since the last call. `room`: bytes that are
-    free; None if the arrays are in the memory of the host."""
+    """Run `collect` if a considerable part of the memory would be freed, or after 16 calls. `size`: bytes of arrays
+    that are not needed any more since the last call. `room`: free bytes in the memory of the device; None if the arrays
+    are in the memory of the host, for which `collect` always runs."""
     global _left, _calls
     _left, _calls = _left + size, _calls + 1
     if room is None or _left > SHARE * room or _calls >= CALLS:
@@ -37,8 +37,8 @@ def collect_large(size: int, room: int | None) -> None:
 
 @contextmanager
 def repeatedly() -> Iterator[None]:
-    """Return a context in which repeated calls of `collect` are fast. After it the garbage collector examines all
-    objects again."""
+    """Return a context manager inside which repeated calls of `collect` are fast. After it the garbage collector
+    examines all objects again."""
     global _repeated, _apart
     before, _repeated = _repeated, True
     try:

@@ -6,9 +6,9 @@ from typing import Any
 
 
 def to_json_types(value: Any, finite: bool = True) -> Any:
-    """Convert `value` to types of JSON: arrays and tuples to lists, NumPy's numbers to Python's, other objects to
-    strings. If `finite` is true, nan and inf become null. Otherwise they are kept, and Python's json module writes them
-    as NaN and Infinity."""
+    """Return `value` converted to types that JSON can represent: arrays and tuples become lists, NumPy's numbers
+    Python's numbers, and other objects strings. If `finite` is true, nan and inf become null. Otherwise they are kept,
+    and Python's json module writes them as NaN and Infinity."""
     if isinstance(value, Mapping):
         return {str(key): to_json_types(entry, finite) for key, entry in value.items()}
     if hasattr(value, "tolist"):

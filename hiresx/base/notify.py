@@ -9,15 +9,15 @@ _lock = Lock()
 
 
 def notify(line: str) -> None:
-    """Pass the text `line` to all listeners."""
+    """Pass the text `line`, a message to the user, to all functions that `notifications_to` has registered."""
     for listener in [*_listeners]:
         listener(line)
 
 
 @contextmanager
 def notifications_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """A context in which `listener` receives every notified line. A line that several threads notify is received
-    once."""
+    """Return a context manager inside which the function `listener` is called with every text that is passed to
+    `notify`. The same text is passed on only once."""
     seen: set[str] = set()
 
     def once(line: str) -> None:

@@ -7,7 +7,7 @@ from hiresx.errors import HiresxError
 
 
 def import_or_none(name: str) -> ModuleType | None:
-    """Return the module `name`; None if it is missing or cannot be imported."""
+    """Return the module `name`, or None if it is not installed or cannot be imported."""
     try:
         return importlib.import_module(name)
     except Exception:
@@ -15,8 +15,9 @@ def import_or_none(name: str) -> ModuleType | None:
 
 
 def import_required(name: str, what: str, hint: str) -> ModuleType:
-    """Return the module `name`. Raises HiresxError if it cannot be imported. The message begins with `what` ("plotting
-    needs matplotlib") and says whether the library is missing or what is wrong with it; its hint is `hint`."""
+    """Return the module `name`. Raises HiresxError if it cannot be imported. The error's message begins with `what`,
+    such as "plotting needs matplotlib", and says whether the library is missing or broken. `hint`: the hint of the
+    error, such as the command that installs the library."""
     try:
         return importlib.import_module(name)
     except Exception as error:
@@ -24,8 +25,8 @@ def import_required(name: str, what: str, hint: str) -> ModuleType:
 
 
 def describe_import_error(name: str, error: Exception) -> str:
-    """Return a description of `error`, raised by the import or first use of `name`: "is not installed", or the part
-    that is broken."""
+    """Return a description of `error`, which the import or the first use of the module `name` raised, as the end of a
+    sentence: "is not installed", or "is installed but broken" with the reason."""
     package = name.partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and error.name == package:
         return "is not installed"

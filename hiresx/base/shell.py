@@ -13,12 +13,12 @@ def quote(text: str | Path) -> str:
 
 
 def quote_all(texts: Iterable[str | Path]) -> str:
-    """Return several texts, each quoted as by `quote`, separated by spaces."""
+    """Return all texts, each quoted as one word of a shell command, separated by spaces."""
     return " ".join(map(quote, texts))
 
 
 def quote_for_comment(text: str | Path) -> str:
-    """Quote a text for a comment of a shell script: on one line, and without control characters."""
+    """Return `text` quoted for a comment of a shell script: on one line, and without control characters."""
     shown = quote(text)
     if shown.isprintable():
         return shown

@@ -51,9 +51,9 @@ def _act(number: int, frame: object) -> None:
 
 @contextmanager
 def handle_signals(handler: Callable[[int, object], None], numbers: Sequence[int] = ENDING) -> Iterator[None]:
-    """Context in which the signals `numbers` go to `handler`. Three kinds are left as they are: signals that are
-    ignored (SIGHUP under nohup, SIGINT in a shell's background job); signals other than SIGINT and SIGTERM for which
-    the program has a handler of its own; and all signals outside the main thread."""
+    """Return a context manager inside which the signals `numbers` call `handler`(number, frame). Three kinds of signals
+    are not redirected: signals that are ignored (SIGHUP under nohup, SIGINT in a shell's background job); signals other
+    than SIGINT and SIGTERM for which the program already has a handler; and all signals outside the main thread."""
     before: dict[int, Any] = {}  # the values that `signal.signal` returns and accepts
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
@@ -100,7 +100,8 @@ class Requests:
             self.signal = number
 
     def act(self) -> None:
-        """Raise KeyboardInterrupt or Terminated, depending on the signal in `agreed`. Do nothing if there is none."""
+        """Raise KeyboardInterrupt or Terminated for the signal in `agreed`, which all ranks have received. Do nothing
+        if there is none."""
         if self.agreed is None:
             return
         error: Any = KeyboardInterrupt() if self.agreed == signal.SIGINT else Terminated(self.agreed)
@@ -110,8 +111,8 @@ class Requests:
 
 @contextmanager
 def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """A context for printing. If the terminal or the reading end of the pipe was closed, no error is raised; `lost` is
-    called instead."""
+    """Return a context manager for printing that suppresses the error if the terminal or the reading end of the pipe
+    was closed, and calls `lost` instead."""
     try:
         yield
     except Terminated:
@@ -123,8 +124,8 @@ def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[No
 
 @contextmanager
 def raise_on_termination() -> Iterator[None]:
-    """A context in which termination signals raise Terminated, as SIGINT raises KeyboardInterrupt, so that a command
-    can clean up."""
+    """Return a context manager inside which termination signals (SIGTERM and others) raise Terminated, as SIGINT raises
+    KeyboardInterrupt, so that a command can clean up."""
     global _come
     _come = False
     with handle_signals(_act, [number for number in ENDING if number != signal.SIGINT]):

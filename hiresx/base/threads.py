@@ -26,15 +26,15 @@ _Found = TypeVar("_Found")
 
 
 def requested_threads(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the number of threads of the outermost level in OMP_NUM_THREADS; None if it is not set. `environment`: the
-    environment variables."""
+    """Return the number of threads that the environment variable OMP_NUM_THREADS requests (of nested levels the
+    outermost); None if it is not set or invalid. `environment`: the environment variables."""
     first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdigit() and int(first) > 0 else None
 
 
 def check_threads(count: int | None) -> None:
-    """Raises HiresxError for a number of threads `count` (None: OMP_NUM_THREADS) far above the number of cores, and for
-    an invalid OMP_NUM_THREADS."""
+    """Raise HiresxError if the number of threads is far above the number of cores, or if OMP_NUM_THREADS is invalid.
+    `count`: the number; None: the value of OMP_NUM_THREADS."""
     cores, name = len(os.sched_getaffinity(0)), f"--threads {count}"
     if count is None:
         text, count = os.environ.get("OMP_NUM_THREADS", "").strip(), requested_threads()
@@ -46,29 +46,31 @@ def check_threads(count: int | None) -> None:
 
 
 def planes(count: int, nodes: int) -> list[slice]:
-    """Return index ranges that divide `count` planes of `nodes` nodes each into slabs of about SLAB nodes."""
+    """Return index ranges that divide `count` planes of `nodes` nodes each into consecutive groups of about 250,000
+    nodes, so that intermediate results stay in the processor's cache."""
     depth = max(1, SLAB // max(nodes, 1))
     return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
 
 
 def lines_of(count: int, nodes: int) -> list[slice]:
-    """Return index ranges that divide `count` lines of `nodes` nodes each into groups of about PIECE nodes, but of at
-    least LEAST lines."""
+    """Return index ranges that divide `count` grid lines of `nodes` nodes each into consecutive groups of about 50,000
+    nodes, but at least 8 lines."""
     depth = max(LEAST, PIECE // max(nodes, 1))
     ends = [*range(depth, count - LEAST + 1, depth), count]
     return [slice(lo, hi) for lo, hi in zip([0, *ends], ends, strict=False)]
 
 
 def map_all(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
-    """Return `work` of every item, computed in parallel threads. If several fail, the error of the first is raised."""
+    """Return the results of the function `work` for all items, in order, computed in parallel threads. If several calls
+    fail, the error of the first item is raised."""
     return list(map_ahead(work, items))
 
 
 def start_in_background(
     work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs
 ) -> Callable[[], _Found]:
-    """Start `work` in a thread. Returns a function that waits for it and returns its result or raises its error. The
-    end of the process does not wait for the thread. `args` and `kwargs`: the arguments of `work`."""
+    """Start `work(*args, **kwargs)` in a thread, and return a function that waits for it and returns its result or
+    raises its error. The end of the process does not wait for the thread."""
     outcome: Future[_Found] = Future()
 
     def run() -> None:
@@ -82,8 +84,8 @@ def start_in_background(
 
 
 def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
-    """Yield the results of `work` for every item, in order, while threads compute the next ones. At most as many
-    finished results are held in memory as there are threads."""
+    """Yield the results of the function `work` for all items, in order, while threads compute the next ones. The number
+    of unfetched results is limited to about twice the number of threads, which bounds the memory."""
     count = min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
     if count == 1 or (isinstance(items, Sequence) and len(items) == 1):
         yield from map(work, items)

@@ -26,7 +26,8 @@ _FAULTS = {
 
 
 def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
-    """Return the HiresxError for an OSError that occurred at `path` during the `action` (such as "write")."""
+    """Return the HiresxError, with a message for the user, for the OSError `error` that occurred at `path` during
+    `action`, a verb such as "write" or "read"."""
     gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
     if gone:
         return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
@@ -51,8 +52,8 @@ ABSENT = "does not exist"
 
 
 def describe_path(path: str | Path) -> str:
-    """Return the reason why `path` is not a regular file, as the end of a sentence, such as "is a pipe"; "" for a
-    regular file."""
+    """Return the reason why `path` is not a readable regular file with content, as the end of a sentence, such as "is a
+    pipe"; "" if it is one."""
     try:
         about = os.stat(path)
     except PermissionError:
@@ -65,7 +66,8 @@ def describe_path(path: str | Path) -> str:
 
 @contextmanager
 def naming_errors(path: str | Path, action: str = "write") -> Iterator[None]:
-    """Return a context that converts an OSError into the HiresxError of `io_error`, for `path` and `action`."""
+    """Return a context manager that converts an OSError into a HiresxError that names `path` and `action`, a verb such
+    as "write" or "read"."""
     try:
         yield
     except OSError as error:
@@ -73,16 +75,16 @@ def naming_errors(path: str | Path, action: str = "write") -> Iterator[None]:
 
 
 def temporary_path(path: Path, process: int) -> Path:
-    """Return a temporary path for the future file `path`. Its name contains the process id `process`, by default that
-    of this process. If several processes write the file together, it is the id of the first of them (see
-    `directories.remove_stale`)."""
+    """Return the path of a temporary file, in the same folder, for the future file `path`. Its name contains the
+    process id `process`. If several processes write the file together, this is the id of the first of them, so that
+    remains of dead processes are recognised."""
     return path.with_name(f".{path.name}.{process}.part")
 
 
 @contextmanager
 def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
-    """Yield the path of an empty temporary file in the folder of `path`, to write to. At the end of the context it is
-    flushed to the disk and renamed to `path`.
+    """Yield the path of an empty temporary file in the folder of `path`, to write to. At the end of the context the
+    temporary file is flushed to the disk and renamed to `path`.
 
     After an error, or if `keep` is false, it is removed and `path` is unchanged. An OSError is not converted: see
     `io_error`. Raises HiresxError if `path` is a device, a pipe or a socket, which must not be replaced by a file.
@@ -106,8 +108,8 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
-    """Replace the file `path` as `replacing` does, but raise a HiresxError with the path in place of an OSError.
-    `parents`: whether missing folders are made."""
+    """Yield the path of a temporary file that replaces the file `path` at the end of the context, as in `replacing`. An
+    OSError becomes a HiresxError that names `path`. `parents`: whether missing folders are created."""
     with naming_errors(path):
         if parents:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -116,14 +118,14 @@ def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write `text` to the file `path`, which is replaced only when all of the text is written. Raises HiresxError with
-    the path."""
+    """Write `text` to the file `path` in UTF-8. An existing file is replaced only when all of the text is written.
+    Raises HiresxError, which names the path, if it cannot be written."""
     with writing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or the entries of a directory, to the disk. Raises OSError."""
+    """Flush the file `path`, or the entries of the directory `path`, to the disk. Raises OSError if this fails."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -18,14 +18,14 @@ def run(
     precisions: Sequence[str] = PRECISIONS,
     start_up: bool = True,
 ) -> dict[str, Any]:
-    """Measure the speed of the right-hand side on `backend`, for blocks of `points`^3 nodes. Every time is a median of
-    `repeats` measurements.
+    """Measure the speed of the right-hand side on `backend`, for blocks of `points`^3 nodes, and return the results.
+    Every time is a median of `repeats` measurements.
 
     `threads`: numbers of threads to measure with on a CPU, by default one and all. `precisions`: the names of the
-    precisions. `start_up`: whether the times of a first run with an empty kernel cache, and of later runs, are
-    measured, too. Returns a dictionary with `rhs` (see `hiresx.bench.rhs`), `start_up` (see `hiresx.bench.start_up`)
-    and the entries of `hiresx.bench.results.header`. The rates are stored for the estimates of `hiresx check`. Raises
-    HiresxError for too few points, and the errors of `hiresx.device.backend`.
+    floating-point precisions. `start_up`: whether to measure also the times of a first run with an empty kernel cache,
+    and of later runs. The result is a dictionary with `rhs` (see `hiresx.bench.rhs`), `start_up` (see
+    `hiresx.bench.start_up`) and the entries of `hiresx.bench.results.header`. The rates are stored for the estimates of
+    `hiresx check`. Raises HiresxError for too few points, and the errors of `hiresx.device.backend`.
     """
     from hiresx.bench import rhs
     from hiresx.bench.results import header

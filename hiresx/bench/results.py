@@ -8,8 +8,8 @@ from typing import Any
 
 
 def header(kind: str) -> dict[str, Any]:
-    """Return the entries with which every stored result of a benchmark begins: `kind`, `date` (UTC), `command`,
-    `versions` of the software, and `hardware` without the host name."""
+    """Return the entries with which every stored result of a benchmark begins, as a dictionary: `kind`, `date` (UTC),
+    `command`, `versions` of the software, and `hardware` without the host name."""
     from hiresx.output.saved.machine_record import hardware, versions
 
     found = hardware()
@@ -25,7 +25,7 @@ def header(kind: str) -> dict[str, Any]:
 
 
 def command() -> str:
-    """Return the command line of this process as a user would write it."""
+    """Return the command line of this process as a user would write it, for example "hiresx bench --points 32"."""
     module = getattr(sys.modules["__main__"], "__spec__", None)
     if module:
         words = ["python", "-m", module.name.removesuffix(".__main__")]

@@ -34,8 +34,8 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
-    """Return the numbers of threads to measure with on the backend `device`: those in `asked`, or one and all cores if
-    `asked` is None. The result is [None] for a backend without threads."""
+    """Return the numbers of threads to measure with on the backend `device`: `asked`, or one and all cores if it is
+    None. The result is [None] for a backend without threads."""
     if not hasattr(device, "threads"):
         return [None]
     return list(asked) if asked else sorted({1, device.threads})
@@ -43,8 +43,8 @@ def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
 
 @contextmanager
 def only(device: Any, count: int | None) -> Iterator[None]:
-    """Return a context in which kernels of the backend `device` run with `count` threads. If `count` is None nothing
-    changes."""
+    """Return a context manager inside which kernels of the backend `device` run with `count` threads. If `count` is
+    None nothing changes."""
     if count is None:
         yield
         return
@@ -58,12 +58,16 @@ def only(device: Any, count: int | None) -> Iterator[None]:
 def measure(
     device: Any, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
 ) -> list[dict[str, Any]]:
-    """Time the right-hand side once for each number of threads in `counts`. Returns one row for each:
-    `ns_per_point_rhs`, the median of `repeats`, and its `least` and `most`; `bytes_per_point`; `stages`, the
-    nanoseconds per point of each part. On a CPU a row also has `processor_ns`, the processor time per point of all
-    threads of this process, and `calibration_ns`, the time of the calibration loop (see `calibrate`), which runs before
-    each measurement. `device`: the backend. `points`: the nodes of the block along each direction. `viscous`: whether
-    the flow is viscous. `precision`: the name of the precision."""
+    """Return the measured times of a right-hand side, one row for each number of threads in `counts`. `device`: the
+    backend. `points`: the nodes of the block along each direction. `viscous`: whether the flow is viscous. `precision`:
+    the name of the floating-point precision. `repeats`: the number of measurements. A row has the following entries.
+
+    - `precision`, `viscous`, `threads`: the settings of the measurement.
+    - `ns_per_point_rhs`: the nanoseconds per node, the median of all measurements; `least` and `most`: the extrema.
+    - `bytes_per_point`: the memory per node. `stages`: the nanoseconds per node of each part of the right-hand side.
+    - `processor_ns`: on a CPU, the processor time per node of all threads of this process.
+    - `calibration_ns`: on a CPU, the time of the calibration loop, which runs before each measurement.
+    """
     solver = Solver(flow(points, viscous, precision), device)
     solver.initialize()
     solver.choose_dt()
@@ -75,9 +79,9 @@ def measure(
 
 
 def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
-    """Evaluate the right-hand side of `solver` and return its times in nanoseconds per grid point: the entries of a row
-    of `measure` from `ns_per_point_rhs` on. `repeats`: the number of evaluations that are measured. One evaluation
-    before them is not measured."""
+    """Evaluate the right-hand side of `solver` and return the times in nanoseconds per node: the entries of a row of
+    `measure` from `ns_per_point_rhs` on. `repeats`: the number of evaluations that are measured. One evaluation before
+    them is not measured."""
     device = solver.backend
     solver.right_hand_side()
     device.synchronize()
@@ -102,7 +106,7 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
 
 
 def device_seconds(device: Any, work: Callable[[], Any]) -> float:
-    """Return the seconds that `work` takes, measured by events of the `device`."""
+    """Return the seconds that the function `work` takes on the backend `device`, measured by events of the backend."""
     start, stop = device.event(), device.event()
     start.record()
     work()
@@ -113,8 +117,8 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
 
 
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the number of nodes times time steps per second of the `clock`. As many complete time steps are measured
-    as take about `seconds`."""
+    """Return the measured speed of `solver`: the number of nodes times time steps per second of the `clock`. As many
+    complete time steps are measured as take about `seconds`."""
 
     def seconds_of(count: int) -> float:
         began = clock()
@@ -130,8 +134,9 @@ def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.
 
 
 def calibrate(solver: Solver) -> float | None:
-    """Return the nanoseconds per iteration of the calibration loop on the slowest core. The loop runs on as many cores
-    at once as a kernel has threads. The result is None for a backend without such a loop."""
+    """Return the nanoseconds per iteration of a fixed loop of arithmetic (kernels/calibration.h) on the slowest core, a
+    measure of the present speed of the processor. The loop runs on as many cores at once as a kernel has threads. The
+    result is None for a backend without such a loop."""
     if "calibrate" not in solver.program.signatures:
         return None
     device: Any = solver.backend

@@ -37,11 +37,13 @@ class BodyForce(Table):
     every: Points = Field(10, description="steps between samples of the history")
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
+        """Return {"kept_acceleration": 1}: every block stores one array with the acceleration that `keep` controls."""
         return {"kept_acceleration": 1}
 
     @property
     def directions(self) -> tuple[Vector, ...]:
-        """Unit vectors along which the force may act: the direction of `acceleration`, and `axis` if `keep` is set."""
+        """The unit vectors [x, y, z] along which the force may act: the direction of `acceleration` unless it is zero,
+        and the direction of `axis` if `keep` is set."""
         size = hypot(*self.acceleration)
         x, y, z = (a / size for a in self.acceleration) if size else (0.0, 0.0, 0.0)
         along = (float(self.axis == "x"), float(self.axis == "y"), float(self.axis == "z"))
@@ -49,7 +51,8 @@ class BodyForce(Table):
 
 
 def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the body force of a case."""
+    """Yield an error for each key of the table `[body_force]` of `case` that is contradictory, has no effect, or is not
+    supported by the case."""
     force = case.body_force
     if force is None:
         return

@@ -49,7 +49,7 @@ class Condition(Place):
 
         @property
         def type(self) -> str:
-            """Type of the condition."""
+            """Name of the type of the boundary condition, such as "slip-wall"."""
             ...
 
 
@@ -140,7 +140,8 @@ class NoSlipWall(Condition, Scalars):
 
     @property
     def through(self) -> str:
-        """The key that gives the flow through the wall: "normal_velocity" or "mass_flux"."""
+        """The key by which blowing or suction through the wall is given: "mass_flux" if the case has it, otherwise
+        "normal_velocity"."""
         return "normal_velocity" if self.mass_flux is None else "mass_flux"
 
     @model_validator(mode="after")
@@ -183,7 +184,8 @@ class ModelledWall(Condition):
 
 
 def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield an error for each modelled wall of a case that does not support wall models."""
+    """Yield an error for each boundary condition `modelled-wall` of `case` if the flow is inviscid or axisymmetric, for
+    which wall models are not supported."""
     for n, wall in enumerate(case.boundary):
         if not isinstance(wall, ModelledWall):
             continue

@@ -8,20 +8,20 @@ from hiresx.errors import HiresxError
 
 
 def root() -> Path:
-    """Return the folder of the bundled cases."""
+    """Return the folder that contains the folders of the cases that come with the package."""
     import hiresx.cases
 
     return Path(hiresx.cases.__file__).parent
 
 
 def bundled_cases() -> list[str]:
-    """Return the names of the bundled cases, sorted."""
+    """Return the names of the cases that come with the package, sorted."""
     return sorted(path.parent.name for path in root().glob("*/case.toml"))
 
 
 def bundled_directory(name: str) -> Path:
-    """Return the folder of the bundled case `name`. Raises HiresxError if there is none; the hint has the most similar
-    name."""
+    """Return the folder of the case `name` that comes with the package. Raises HiresxError if there is no such case;
+    the error's hint has the most similar name."""
     if name not in bundled_cases():
         from hiresx.case.error_messages import did_you_mean
 
@@ -30,8 +30,8 @@ def bundled_directory(name: str) -> Path:
 
 
 def copy_bundled(name: str, target: str | Path) -> Path:
-    """Copy the bundled case `name` into the new folder `target`, and return `target`. Raises HiresxError if there is no
-    such case, and if the folder exists and is not empty, or cannot be written."""
+    """Copy the case `name` that comes with the package into the new folder `target`, and return `target`. Raises
+    HiresxError if there is no such case, or if the folder exists and is not empty, or cannot be written."""
     source, target = bundled_directory(name), Path(target)
     if os.path.exists(target) and (not target.is_dir() or any(target.iterdir())):
         raise HiresxError(f"{target}: exists already", "name a folder that does not, or remove this one")

@@ -14,16 +14,16 @@ from hiresx.errors import HiresxError
 
 
 def closest(word: str, among: Sequence[str], cutoff: float = 0.6) -> str | None:
-    """Return the entry of `among` that is most similar to `word`. Return None if the similarity (the ratio of difflib)
-    of all entries is below `cutoff`."""
+    """Return the text in `among` whose spelling is most similar to `word`. Return None if the similarity (the ratio of
+    difflib, from 0 to 1) of all of them is below `cutoff`."""
     folded = {name.lower().replace("_", "-"): name for name in among}
     near = difflib.get_close_matches(str(word).lower().replace("_", "-"), folded, n=1, cutoff=cutoff)
     return folded[near[0]] if near else None
 
 
 def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
-    """Return a hint that names the entry of `among` that is closest to `word`. If none is close, the hint lists all
-    entries. `kind`: what the entries are, in the plural."""
+    """Return a hint for the misspelt name `word`: it names the most similar of the valid names `among`, or lists all of
+    them if none is similar. `kind`: the noun for the valid names, in the plural, such as "presets"."""
     near = closest(word, among)
     if near:
         return f'did you mean "{near}"?'
@@ -39,8 +39,8 @@ class Origin:
     layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
     def label(self, path: Sequence[str | int]) -> str:
-        """Return the label of the layer (preset or override) that wrote the key at `path`; "" for the case file
-        itself."""
+        """Return the label of the layer (a preset or an override) that set the key at `path`, a sequence of keys and
+        list indexes. Return "" for a key of the case file itself."""
         for label, layer in self.layers:
             if _holds(layer, path):
                 return label
@@ -62,8 +62,9 @@ def _holds(layer: Any, path: Sequence[str | int]) -> bool:
 
 
 def describe_validation_error(error: ValidationError, model: type[BaseModel], origin: Origin) -> HiresxError:
-    """Return one HiresxError for all errors that pydantic found in a `model`. `origin` says which layer wrote each
-    key."""
+    """Return one HiresxError that lists all errors of the pydantic exception `error`, each with its dotted key.
+    `model`: the class of the tables that were validated. `origin`: the file and the layers above it, which tell where
+    each key was set."""
     faults: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
     wanted: dict[tuple[str | int, ...], str] = {}
     items = [(item, *_walk(model, item["loc"])) for item in error.errors(include_url=False)]
@@ -122,7 +123,8 @@ def _leading_key(text: str) -> tuple[str | int, ...]:
 
 
 def dotted_key(path: Sequence[str | int]) -> str:
-    """Return the key at a path in the form that messages use, for example "boundary.0.type"."""
+    """Return the key at `path`, a sequence of keys and list indexes, in the form that messages use, for example
+    "boundary.0.type"."""
     return ".".join(map(str, path))
 
 
@@ -134,7 +136,8 @@ def _join_messages(texts: Sequence[str]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it is written in a case file. In a text of more than 60 characters the middle is left out."""
+    """Return `value` as it is written in a case file. If the text has more than 60 characters, its middle is replaced
+    by "..."."""
     from hiresx.case.toml import value_text
 
     text = value_text(value)

@@ -16,14 +16,16 @@ _THROUGH_WALLS = ("heat_flux", "normal_velocity", "mass_flux")
 
 
 def face_formula(case: Any, text: str) -> tuple[Formula, dict[str, float]]:
-    """Return the formula `text` of a case, and the values of the parameters that it names. Raises ValueError for a text
-    that is no formula."""
+    """Return the formula that the string `text` in a boundary condition of `case` contains, and the values, by name, of
+    the parameters (and gamma) that it uses. Its variables are x, y, z and t. Raises ValueError for a string that is not
+    a valid formula."""
     return formula_of_case(case, text, VARIABLES)
 
 
 def face_formulas(case: Any) -> dict[str, tuple[Formula, dict[str, float]]]:
-    """Return the formulas of all boundaries, with their parameters, by the dotted key. Raises ValueError, which names
-    the key, for a text that is no formula."""
+    """Return all formulas in the boundary conditions of `case`: a dictionary from the dotted key, such as
+    "boundary.0.heat_flux", to the formula and the values, by name, of the parameters that it uses. Raises ValueError,
+    which names the key, for a string that is not a valid formula."""
     found = {}
     for n, condition in enumerate(case.boundary):
         for key, value in _values(condition):
@@ -44,13 +46,14 @@ def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
 
 
 def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:
-    """Return the formulas of boundaries that contain the time, with the values of their parameters: a mapping from the
-    text of each formula. The kernels evaluate these formulas."""
+    """Return the formulas in the boundary conditions of `case` that contain the time t: a dictionary from the text of
+    each formula to the values, by name, of the parameters that it uses. The kernels evaluate these formulas."""
     return {formula.text: values for formula, values in face_formulas(case).values() if "t" in formula.names}
 
 
 def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the formulas of boundaries, and in the heat flux and the flow through no-slip walls."""
+    """Yield an error for each invalid formula in the boundary conditions of `case`, and for each heat flux, blowing or
+    suction at a no-slip wall that the case does not support."""
     try:
         formulas = face_formulas(case)
     except ValueError as error:

@@ -28,9 +28,10 @@ class Vortex(Table):
     def flow(
         self, state: State, gamma: float, circulation: float, x: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return rho, u, v, p of the stream `state` with the vortex at the places x, y, in the scales of the case and
-        of the shape of x. `circulation`: in c_ref L, positive clockwise, as for a lift to the left of the stream.
-        Source: J. L. Thomas & M. D. Salas, AIAA Journal 24 (1986) 1074."""
+        """Return rho, u, v and p, in the scales of the case, of the uniform stream `state` with the vortex. `x`, `y`:
+        coordinates of the points, in units of the length scale L; all results have the shape of x. `gamma`: ratio of
+        specific heats. `circulation`: in c_ref L, positive clockwise, as for a lift to the left of the stream. Source:
+        J. L. Thomas & M. D. Salas, AIAA Journal 24 (1986) 1074."""
         sound = gamma * state.p / state.rho
         square = (state.u**2 + state.v**2) / sound
         dx, dy = x - self.centre[0], y - self.centre[1]
@@ -43,8 +44,8 @@ class Vortex(Table):
         return state.rho * ratio ** (1 / (gamma - 1)), u, v, state.p * ratio ** (gamma / (gamma - 1))
 
     def largest(self, state: State, gamma: float, x: np.ndarray, y: np.ndarray) -> float:
-        """Return the largest circulation allowed, in c_ref L. At the nearest of the places x, y it changes the velocity
-        by at most half of the stream's speed. `gamma`: ratio of specific heats."""
+        """Return the largest circulation that is accepted, in c_ref L: at the nearest of the points x, y it changes the
+        velocity by half of the stream's speed. `state`: the uniform stream. `gamma`: ratio of specific heats."""
         square = (state.u**2 + state.v**2) * state.rho / (gamma * state.p)
         distance = np.hypot(x - self.centre[0], y - self.centre[1]).min(initial=np.inf)
         return float(np.pi * distance * np.hypot(state.u, state.v) * np.sqrt(1 - square))
@@ -59,12 +60,13 @@ def _vortices(case: "Case") -> Iterator[tuple[int, Vortex, State]]:
 
 
 def vortex_of(case: "Case") -> tuple[Vortex, State] | None:
-    """Return the vortex of the far field of a case and the uniform stream around it; None without a vortex."""
+    """Return the far-field vortex of `case` and the state of the uniform stream around it, or None if the case has no
+    vortex."""
     return next(((vortex, state) for _, vortex, state in _vortices(case)), None)
 
 
 def vortex_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors of a case whose far field cannot have a vortex."""
+    """Yield an error for each setting of `case` that a far-field vortex does not support."""
     names = [force.name for force in case.force]
     for n, vortex, s in _vortices(case):
         place = f"boundary.{n}.vortex"

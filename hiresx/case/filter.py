@@ -28,9 +28,11 @@ class Filter(Table):
     every: Points = Field(1, description="steps from one application of the filter to the next")
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
+        """Return {"filter_reach": 1, "filter_change": 1}: the arrays at the nodes of each block that the filter
+        needs."""
         return {"filter_reach": 1, "filter_change": 1}
 
     @property
     def reach(self) -> int:
-        """Number of nodes that the filter reads on each side."""
+        """Number of nodes on each side of a node from which its filtered value is computed."""
         return self.order // 2

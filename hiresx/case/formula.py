@@ -63,12 +63,13 @@ class Formula:
 
     @property
     def names(self) -> frozenset[str]:
-        """All names that occur in the formula: variables, parameters and functions."""
+        """All names in the formula: variables, parameters and functions."""
         return frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
 
     def values(self, at: Any, parameters: Mapping[str, float]) -> np.ndarray:
-        """Evaluate the formula. `at`: the values of its variable, or, for several variables, arrays of one shape by
-        name. `parameters`: values of its parameters by name. Returns a float64 array of the shape of `at`."""
+        """Return the values of the formula, a float64 array. `at`: the values of the variable, an array; if the formula
+        has several variables, a dictionary from their names to arrays of one shape. The result has the shape of these
+        arrays. `parameters`: the values of the parameters by name."""
         given = at if isinstance(at, Mapping) else {self.variables[0]: at}
         arrays = {name: np.asarray(given[name], dtype=np.float64) for name in self.variables}
         names: dict[str, Any] = {name: function.values for name, function in FUNCTIONS.items()}
@@ -82,8 +83,9 @@ class Formula:
         return np.array(np.broadcast_to(found, shape), dtype=np.float64)
 
     def code(self, name: str, parameters: Mapping[str, float]) -> str:
-        """Return the formula as a C++ function template `name` over the arithmetic type (see kernels/arithmetic.h),
-        with the values of `parameters`."""
+        """Return the source code of a C++ function template called `name` that evaluates the formula. Its arguments are
+        the variables, and the template parameter is the arithmetic type (see kernels/arithmetic.h). `parameters`:
+        values by name, which become constants in the code."""
         taken = ", ".join(f"Value {_cpp_name(variable)}" for variable in self.variables)
         lines = [f"template <class Value> HD Value {name}({taken}) {{"]
         lines += [f"constexpr real {_cpp_name(p)} = real({float(parameters[p])!r});" for p in self.parameters]
@@ -132,8 +134,9 @@ class Formula:
 
 
 def formula_of_case(case: Any, text: str, variables: Sequence[str]) -> tuple[Formula, dict[str, float]]:
-    """Return the formula `text` and the values of the parameters that it names. It may use `variables`, the numeric
-    [parameters] of the case, and gamma. Raises ValueError for a text that is not a valid formula."""
+    """Return the formula that the string `text` in `case` contains, and the values, by name, of the parameters that it
+    uses. It may contain `variables`, the numeric [parameters] of the case, and gamma. Raises ValueError for a string
+    that is not a valid formula."""
     numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
     known = {"gamma": case.gas.gamma, **numbers}
     known = {name: known[name] for name in sorted(known) if name not in (*variables, *FUNCTIONS)}
@@ -143,8 +146,8 @@ def formula_of_case(case: Any, text: str, variables: Sequence[str]) -> tuple[For
 
 
 def constant_errors(formulas: Mapping[str, Formula], values: Mapping[str, float]) -> Iterator[PydanticCustomError]:
-    """Yield an error for each of the `formulas`, by dotted key, whose value does not depend on its variables. `values`:
-    values of their parameters."""
+    """Yield an error for each of `formulas`, a dictionary from dotted keys to formulas, that contains no variable and
+    has a value that is not finite. `values`: the values of the parameters of all formulas, by name."""
     for key, formula in formulas.items():
         if formula.names.isdisjoint(formula.variables):
             with np.errstate(all="ignore"):

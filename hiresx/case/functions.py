@@ -61,8 +61,8 @@ def _place(error: BaseException, path: Path) -> str:
 
 
 def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
-    """Return the public functions of the case.py in `directory`, by name. The result is empty if there is no such file.
-    Raises HiresxError, with file and line, if it cannot be executed."""
+    """Return the public functions of the file case.py in the folder `directory`, by name. The result is empty if there
+    is no such file. Raises HiresxError, with file and line, if the file cannot be executed."""
     path = None if directory is None else Path(directory).absolute() / FILE
     if path is None or not path.is_file():
         return {}
@@ -71,7 +71,8 @@ def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
 
 
 def function(directory: Path | None, name: str) -> Callable[..., Any]:
-    """Return the function `name` of case.py in `directory`. Raises HiresxError if there is no such file or function."""
+    """Return the function `name` of the file case.py in the folder `directory`. Raises HiresxError if there is no such
+    file or function."""
     found = public_functions(directory)
     if name in found:
         return found[name]
@@ -89,7 +90,8 @@ def function(directory: Path | None, name: str) -> Callable[..., Any]:
 
 
 def keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
-    """Return the names of the keyword-only arguments of `call`, and for each whether it has a default."""
+    """Return the keyword-only arguments of the function `call`: a dictionary from their names to whether they have a
+    default."""
     return _keyword_only(call) if isinstance(call, types.FunctionType) else _keyword_only.__wrapped__(call)
 
 
@@ -103,8 +105,9 @@ def _keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
 
 
 def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any) -> dict[str, Any]:
-    """Return the values of the keyword-only arguments of `call`, by name. They are taken from `parameters` and from
-    `gas` (gamma, prandtl, reynolds), the tables of the case."""
+    """Return the values of the keyword-only arguments of the function `call`, by name. They are taken from
+    `parameters`, the table [parameters] of a case, and from `gas`, its table [gas] (gamma, prandtl, reynolds). Raises
+    HiresxError for an argument without a default that is in neither table."""
     values: dict[str, Any] = {}
     for name, has_default in keyword_only(call).items():
         if name in parameters:
@@ -120,8 +123,9 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
 
 
 def check_parameters(directory: Path | None, parameters: Iterable[str], place: str) -> None:
-    """Raises HiresxError for the first of `parameters` that is not an argument of any function of case.py in
-    `directory`: it is probably misspelt. `place`: the table of the parameters, for the message."""
+    """Raise HiresxError for the first name in `parameters` that is not a keyword-only argument of any function of
+    case.py in the folder `directory`: it is probably misspelt. A name of a key of [gas] is refused as well. `place`:
+    the file and the table that contain the parameters, for the message."""
     found = public_functions(directory)
     taken = sorted({name for call in found.values() for name in keyword_only(call)})
     for name in parameters:
@@ -138,8 +142,9 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
 
 @contextmanager
 def wrap_user_call(call: Callable[..., Any], what: str) -> Iterator[None]:
-    """A context for a call of a user's function. Any exception in it, SystemExit included, becomes a HiresxError with
-    the name of the function (`what`) and the line. KeyboardInterrupt, Terminated and HiresxError are not converted."""
+    """Return a context manager in which the user's function `call` is called. Any exception in it, SystemExit included,
+    becomes a HiresxError with the description `what` of the function and the line of its file. KeyboardInterrupt,
+    Terminated and HiresxError are not converted."""
     try:
         yield
     except (HiresxError, *SIGNALLED):
@@ -154,8 +159,10 @@ def evaluate_profile(
     case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """Evaluate the profile `function` at the nodes x, y, z and the time t as `Case.evaluate` does. A quantity that the
-    function returns as `Waves` is not evaluated, but returned as `Waves` broadcast to the shape of x."""
+    """Return rho, u, v, w, p of the flow that `function` gives at the nodes x, y, z (arrays of one shape, in units of
+    the length scale L) and the time t (in L / c_ref). `function`: a function, or the name of a function of case.py. A
+    quantity that it returns as `Waves` (a sum of waves in time) stays a `Waves`, broadcast to the shape of x; the
+    others become arrays. Raises the errors of `Case.evaluate`."""
     call = case.function(function) if isinstance(function, str) else function
     return state(call, case.arguments(call), x, y, z, t)
 
@@ -163,7 +170,8 @@ def evaluate_profile(
 def state(
     call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[Quantity]:
-    """Return rho, u, v, w, p of `call(x, y, z[, t], **values)`, each an array of the shape of x or a `Waves`. Raises
+    """Return rho, u, v, w, p that the user's function `call(x, y, z[, t], **values)` returns. Each is an array of the
+    shape of x, or a `Waves` (a sum of waves in time). If t is None, the function is called without t. Raises
     HiresxError if the function fails or returns something else."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
     return _evaluate(call, values, (x, y, z), t, STATE, "a state", wanted)
@@ -173,9 +181,10 @@ def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
-    """Evaluate the profile `function` of the passive scalar `quantity` at the nodes x, y, z and the time t as
-    `Case.evaluate_scalar` does. Values that the function returns as `Waves` are not evaluated, but returned as
-    `Waves`."""
+    """Return the values that `function` gives for the passive scalar `quantity` at the nodes x, y, z (arrays of one
+    shape, in units of the length scale L) and the time t (in L / c_ref). `function`: a function, or the name of a
+    function of case.py. The result is an array of the shape of x, or a `Waves` (a sum of waves in time). Raises the
+    errors of `Case.evaluate_scalar`."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
     return _evaluate(

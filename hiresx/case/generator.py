@@ -14,12 +14,12 @@ class Generator(Table):
 
         @property
         def generator(self) -> str:
-            """Name of the generator."""
+            """Name of the grid generator, such as "box"."""
             ...
 
     @property
     def nodes(self) -> int:
-        """Number of nodes of the grid: the product of the key `n`, or of the keys n_<direction>. It is known before the
-        grid is made."""
+        """Number of nodes of the grid, known before the grid is made: the product of the key `n`, or of the keys
+        n_<direction>."""
         counts = [getattr(self, name) for name in type(self).model_fields if name == "n" or name.startswith("n_")]
         return prod(counts[0]) if isinstance(counts[0], tuple) else prod(counts)

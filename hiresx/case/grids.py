@@ -216,6 +216,7 @@ class AirfoilC(Generator):
 
     @property
     def nodes(self) -> int:
+        """Number of nodes of the grid, known before the grid is made."""
         return (self.n_airfoil + 2 * self.n_wake) * self.n_normal * self.n_span
 
 
@@ -257,6 +258,7 @@ class ChannelBump(Generator):
 
     @property
     def nodes(self) -> int:
+        """Number of nodes of the grid, known before the grid is made."""
         return (sum(self.cells) + 1) * self.n_normal * self.nk
 
 
@@ -286,6 +288,8 @@ class BackwardStep(Generator):
 
     @property
     def nodes(self) -> int:
+        """Approximate number of nodes of the grid, known before the grid is made: the area of the domain divided by the
+        square of the spacing."""
         behind = self.length * (self.height + self.depth)
         return round((self.upstream * self.height + behind) / self.spacing**2)
 
@@ -318,6 +322,7 @@ class Cone(Generator):
 
     @property
     def nodes(self) -> int:
+        """Number of nodes of the grid, known before the grid is made."""
         return (sum(self.cells) + 1) * self.n_normal
 
 
@@ -356,6 +361,7 @@ class Inlet(Generator):
 
     @property
     def nodes(self) -> int:
+        """Number of nodes of the grid, known before the grid is made."""
         return (sum(self.cells) + 1) * self.n_normal
 
 
@@ -440,8 +446,7 @@ class PlanarJet(_Jet):
 
     @property
     def nodes(self) -> int:
-        """A lower bound of the number of nodes, known before the grid is made: those downstream of the nozzle, within
-        its height."""
+        """Lower bound of the number of nodes of the grid: the nodes downstream of the nozzle and within its height."""
         return self._cells_along * self.points_per_height * self.nk
 
 
@@ -465,8 +470,7 @@ class RoundJet(_Jet):
 
     @property
     def nodes(self) -> int:
-        """A lower bound of the number of nodes, known before the grid is made: those downstream of the nozzle, within
-        its radius."""
+        """Lower bound of the number of nodes of the grid: the nodes downstream of the nozzle and within its radius."""
         return self._cells_along * self.points_around * max(self.points_per_diameter // 2, 1)
 
 

@@ -35,7 +35,8 @@ class Hybrid(Table):
 
     @property
     def least(self) -> float:
-        """Threshold of the shock sensor: that of the case, or the default of the sensor if the case has none."""
+        """Value of the shock sensor above which AFWENO is used: the key `threshold`, or the default of the sensor if
+        the case does not give it."""
         from hiresx.kernels import fractions
 
         return fractions("sensor", self.sensor, "usual_threshold")[0] if self.threshold is None else self.threshold

@@ -32,8 +32,9 @@ STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 
 
 def more_solved(sweeps: int | None) -> str:
-    """Return the keys with which the linear equations of steady flow are solved further. `sweeps`: implicit.sweeps; if
-    it is None, every step finds the number, and more sweeps than that diverge."""
+    """Return words for a hint: the keys of a case whose change solves the linear equations of the implicit integrator
+    for steady flow more accurately. `sweeps`: the key implicit.sweeps; None if every step chooses the number of sweeps,
+    because more sweeps would diverge."""
     return "more implicit.krylov" + ("" if sweeps is None else ", implicit.sweeps left out or raised")
 
 
@@ -129,24 +130,25 @@ class Implicit(Table):
 
     @property
     def directions(self) -> int:
-        """Largest number of directions along which a block has lines at the same time."""
+        """Largest number of index directions along whose grid lines the nodes of one block are solved for together: 0,
+        1 or 3."""
         return {"none": 0, "auto": 3}.get(self.lines, 1)
 
     @property
     def direction(self) -> int:
-        """Number of the direction of the lines: 0, 1, 2 for i, j, k. It is -1 for sweeps over nodes and for lines =
-        "auto"."""
+        """Number of the index direction of the grid lines whose nodes are solved for together: 0, 1, 2 for i, j, k. It
+        is -1 if nodes are solved for one by one, and if `lines` is "auto"."""
         return "ijk".find(self.lines)
 
     @property
     def stored_directions(self) -> int:
-        """Number of directions along which the blocks of a node's neighbours are stored."""
+        """Number of index directions for which the preconditioner stores the matrix blocks of a node's neighbours."""
         return self.directions if self.storage == MATRIX_FREE else DIRECTIONS
 
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table [time] with the defaults of those keys whose defaults depend on the integrator. Keys that `time`
-    has are kept."""
+    """Return those defaults of the table [time] that depend on the time integrator, by key. `time`: the table as the
+    case gives it; values in it take precedence over these defaults."""
     if time.get("integrator") in UNSTEADY:
         return {"viscous_cfl": UNBOUND}
     if time.get("integrator") != NAME:
@@ -155,15 +157,15 @@ def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_cfl(time: Mapping[str, Any]) -> float:
-    """Return the CFL number that the integrator of the table [time] uses if the table has neither a CFL number nor a
-    time step."""
+    """Return the CFL number that the time integrator named in the table [time] uses if this table has neither a CFL
+    number nor a time step."""
     name = time.get("integrator")
     return FIRST_CFL if name == NAME else UNSTEADY_CFL if name in UNSTEADY else EXPLICIT_CFL
 
 
 def viscous_damping(case: "Case") -> float:
-    """Return the strength of the damping that the viscous terms of a run of `case` apply to oscillations from node to
-    node; 0 if there is no damping."""
+    """Return the strength of the damping of oscillations from node to node that the viscous terms contain in a run of
+    `case`, as a fraction of a compact second difference. It is 0 if there is no damping."""
     if case.gas.reynolds is None or case.time.integrator not in (NAME, *UNSTEADY):
         return 0.0
     given = case.implicit.viscous_damping
@@ -171,7 +173,8 @@ def viscous_damping(case: "Case") -> float:
 
 
 def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors of settings that the implicit integrator does not support."""
+    """Yield an error for each setting of `case` that its time integrator does not support or does not use, as far as
+    implicit integrators or the table [implicit] are concerned."""
     name = case.time.integrator
     if name != NAME and name not in UNSTEADY:
         if case.implicit != Implicit():

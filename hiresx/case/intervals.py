@@ -26,16 +26,16 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Return the intervals `every_time` of the case, in L / c_ref, as a dictionary by the key of the table: those of
-    outputs and checkpoints, and those of monitors. `sampled`: the keys of the monitors that have a single table, such
-    as "average"."""
+    """Return the time intervals of a case (all keys `every_time`), in L / c_ref: a dictionary from the name of the
+    table, such as "checkpoint", to its interval. `sampled`: the names of the monitors of which a case has one table at
+    most, such as "average"."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 
 def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
-    """Yield an error for each interval of a run with local time steps, and for each interval that is too small to be
-    resolved in double precision at the end of the run. For a run without an end the time 1 is taken. `sampled`: see
-    `intervals`."""
+    """Yield an error for each time interval (key `every_time`) of a case with local time steps, and for each interval
+    that is too small to be resolved in double precision at the end of the run. If the case sets no end, the time 1 is
+    taken. `sampled`: the names of the monitors of which a case has one table at most, such as "average"."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
     for key, table in _timed_tables(case, sampled).items():
         every = table.every_time

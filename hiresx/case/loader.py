@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.shell import quote
 from hiresx.base.whole_files import ABSENT, describe_path
 from hiresx.case import functions
@@ -60,6 +61,7 @@ class _CaseLayers(NamedTuple):
     layers: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
+@check_types
 def load(
     name_or_path: str | Path,
     preset: str | Sequence[str] | None = None,
@@ -69,13 +71,16 @@ def load(
 ) -> Case:
     """Load the case of a bundled name, a TOML file or a folder with case.toml.
 
-    `preset`: the name of one of its [presets], or several names; later ones override earlier ones. `overrides`: texts
-    "dotted.key=value" with TOML values (any other value is a string), or a dictionary {"dotted.key": value}, in which
-    None removes the key. `unset`: dotted keys to remove from the case and its presets. The overrides are applied last;
-    `boundary.0.type=...` changes an entry of a list. Tables are merged, lists are replaced. Some keys exclude each
-    other: if a layer (file, preset or override) sets time.dt, time.cfl of the layers below it is removed, for example.
-    If a layer chooses the implicit integrator, time.end, dt and local of the layers below it are removed. If `complete`
-    is false, functions that the case names may be missing, because they will be given in Python.
+    - `preset`: the name of one of its [presets], or several names; later ones override earlier ones.
+    - `overrides`: texts "dotted.key=value" with TOML values (any other value is a string), or a dictionary
+      {"dotted.key": value}, in which None removes the key. They are applied last. `boundary.0.type=...` changes an
+      entry of a list.
+    - `complete`: if false, functions that the case names may be missing, because they will be given in Python.
+    - `unset`: dotted keys to remove from the case and its presets.
+
+    Tables are merged, lists are replaced. Some keys exclude each other: if a layer (file, preset or override) sets
+    time.dt, for example, time.cfl of the layers below it is removed. If a layer chooses the implicit integrator,
+    time.end, dt and local of the layers below it are removed.
 
     Raises HiresxError for an unknown name or preset, for invalid TOML (with line and column), for every error of the
     case and of its presets, for a key in `unset` that does not exist, for a function that case.py lacks, and for a
@@ -85,10 +90,6 @@ def load(
     document = read(path)
     presets = document.pop("presets", {})
     _check_presets(presets, path)
-    if not isinstance(preset, str | Sequence | None):
-        raise HiresxError(
-            f"preset: {preset!r} is neither a name nor a list of names", 'write for instance preset="quick"'
-        )
     chosen = [preset] if isinstance(preset, str) else list(preset or ())
     for name in chosen:
         if name not in presets:
@@ -165,8 +166,6 @@ def _blaming_overrides(
 
 def _keys_to_remove(unset: Sequence[str], overrides: Sequence[_Override]) -> list[str]:
     """Return the dotted keys that are to be removed."""
-    if isinstance(unset, str) or not all(isinstance(key, str) for key in unset):
-        raise HiresxError(f"unset: {unset!r:.80} is no list of keys", 'write for instance unset=["implicit"]')
     return [*unset, *(".".join(found.keys) for found in overrides if found.value is None)]
 
 
@@ -198,14 +197,14 @@ def _without(layered: _CaseLayers, unset: Sequence[str], path: Path) -> _CaseLay
 
 
 def presets(name_or_path: str | Path) -> list[str]:
-    """Return the names of the presets of a case. `name_or_path`: the name of a bundled case, a file or a folder, as for
-    `load`."""
+    """Return the names of the presets of a case. `name_or_path`: the name of a bundled case, a TOML file, or a folder
+    with case.toml."""
     return list(read(find(name_or_path)).get("presets", {}))
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the case file of `name_or_path`, the name of a bundled case, a file or a folder. Raises HiresxError, with
-    the most similar name, if there is none."""
+    """Return the path of a case file. `name_or_path`: the name of a bundled case, a TOML file, or a folder with
+    case.toml. Raises HiresxError, with the most similar name, if there is no such case."""
     text = str(name_or_path)
     path = Path(text)
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
@@ -296,11 +295,13 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Merge `over` into a copy of `base`, both nested dictionaries of a case. Tables are merged recursively, other
-    values are replaced. In addition, keys of `base` are removed if `over` has keys that exclude them (`groups`, and
-    ALTERNATIVES in this file), if `over` changes the kind of a table and the new kind does not have them (KINDS), and
-    if they follow from a choice of the scheme in `over` (`hiresx.case.named_scheme`). `path`: the keys that lead to the
-    two dictionaries. `groups`: sets of parameters that exclude each other."""
+    """Return a copy of `base` into which `over` is merged, both nested dictionaries of a case. `path`: the keys that
+    lead to the two dictionaries. `groups`: groups of names of parameters that exclude each other.
+
+    Tables are merged recursively, other values are replaced. Three kinds of keys of `base` are removed: keys that keys
+    of `over` exclude (by `groups`, or by ALTERNATIVES in this file); keys that a table no longer has because `over`
+    changes its kind, such as the grid generator; and keys whose values follow from the `scheme.choice` in `over`.
+    """
     base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))
@@ -321,8 +322,8 @@ def merge(
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:
-    """Return the keys and the value of "dotted.key=value". The value is written in TOML. Numbers such as .5 and 1.,
-    which are not valid in TOML, are also accepted. Any other value is a string."""
+    """Return the keys and the value of the override `text`, "dotted.key=value". The value is written in TOML. Numbers
+    such as .5 and 1., which are not valid in TOML, are also accepted. Any other value is a string."""
     key, equals, value = text.partition("=")
     keys = _keys(key if equals else None, text)
     try:
@@ -334,7 +335,7 @@ def parse_override(text: str) -> tuple[list[str], Any]:
 
 
 def by_key(overrides: Sequence[str]) -> dict[str, Any]:
-    """Parse the texts `overrides`, each "dotted.key=value", into a dictionary of values by key."""
+    """Return the overrides, each a text "dotted.key=value", as a dictionary from dotted keys to parsed values."""
     return {".".join(keys): value for keys, value in map(parse_override, overrides)}
 
 
@@ -345,17 +346,13 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[_Overri
             text = "" if value is None else f"{key}={format_value(plain(value))}"
             yield _Override(text, _keys(key, str(key)), plain(value))
         return
-    if not isinstance(overrides, list | tuple) or not all(isinstance(text, str) for text in overrides):
-        raise HiresxError(
-            f"overrides: {overrides!r:.80} is neither a list of texts nor a dictionary",
-            'write for instance overrides=["time.cfl=0.4"] or overrides={"time.cfl": 0.4}',
-        )
     for text in overrides:
         yield _Override(text, *parse_override(text))
 
 
 def plain(value: Any) -> Any:
-    """Return a Python value as TOML represents it: tuples and arrays as lists, NumPy's numbers as Python's."""
+    """Return `value` in types that TOML has: tuples and arrays become lists, NumPy's numbers Python's numbers, and
+    paths strings."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

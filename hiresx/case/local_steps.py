@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def local_step_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors of a case with local time steps: every input that depends on the time is one, because the time
-    would stay 0. The formulas of the case must be valid."""
+    """Yield an error for each input of `case` that depends on the time, if the case uses local time steps. With them
+    there is no common time. The formulas of the case must be valid."""
     if not case.time.local:
         return
     no_time = "with time.local there is no common time"

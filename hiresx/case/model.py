@@ -18,15 +18,16 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
-        """Return the fields that the blocks of `case` need because of this table: a dictionary from the name in
-        hiresx/device/fields.py to the number of arrays or components. A field with the number 0 is not needed."""
+        """Return the fields (named arrays at the nodes) that every block of `case` must store because of this table: a
+        dictionary from the name in hiresx/device/fields.py to the number of arrays or components. A field with the
+        number 0 is not needed."""
         return {}
 
 
 def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
-    """Return the fields that the blocks of a case need, as a dictionary from the name to the number of arrays or
-    components. These are the fields of all tables of the case `whole`, and those of `own`. If several tables need a
-    field, it has the largest of their numbers."""
+    """Return the fields (named arrays at the nodes) that every block of a case must store: a dictionary from the name
+    to the number of arrays or components. `whole`: the case, whose tables need fields. `own`: further fields that it
+    needs, as such a dictionary. If several tables need a field, the largest number is taken."""
     values = (getattr(whole, name) for name in type(whole).model_fields)
     found = dict(own)
     for table in (table for value in values for table in (value if isinstance(value, tuple) else (value,))):
@@ -36,8 +37,8 @@ def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
 
 
 def case_error(expected: str) -> PydanticCustomError:
-    """Return the error of a validator. `expected`: a description of the valid values. `describe_validation_error` adds
-    the key and the value."""
+    """Return the exception that a validator of a case raises. `expected`: the description of the valid values.
+    `describe_validation_error` later adds the key and the wrong value."""
     return PydanticCustomError("case", "{expected}", {"expected": expected})
 
 
@@ -56,7 +57,7 @@ Axis = Literal["x", "y", "z"]
 
 
 def choice(listed: Callable[[], list[str]]) -> AfterValidator:
-    """Return the validator of a string that must be one of those that `listed` returns."""
+    """Return a pydantic validator that accepts only the strings that the function `listed` returns."""
 
     def check(value: str) -> str:
         if value not in listed():
@@ -67,7 +68,8 @@ def choice(listed: Callable[[], list[str]]) -> AfterValidator:
 
 
 def kernel_choice(folder: str) -> AfterValidator:
-    """Return the validator of a string that must be the name of a header in `kernels/<folder>/`, without its suffix."""
+    """Return a pydantic validator of a string that must be the name, without suffix, of a header in the folder
+    `kernels/<folder>/`."""
 
     def header_names() -> list[str]:
         from hiresx.kernels import choices
@@ -83,14 +85,14 @@ def integrators() -> list[str]:
 
 
 def integrators_that(say: str) -> tuple[str, ...]:
-    """Return the names of the time integrators whose source file contains the line `say`, such as a declaration of what
-    they support."""
+    """Return the names of the time integrators whose source file contains the line `say`, such as "UNSTEADY = True", by
+    which an integrator declares what it supports."""
     folder = Path(__file__).parents[1] / "time" / "integrators"
     return tuple(name for name in integrators() if say in (folder / f"{name}.py").read_text("utf-8").splitlines())
 
 
 def field_formats() -> list[str]:
-    """Return the names of the file formats of fields."""
+    """Return the names of the file formats in which fields can be written."""
     return _file_names("output", "fields", "formats")
 
 

@@ -76,7 +76,7 @@ class Arc(Table):
 
     @property
     def places(self) -> list[tuple[float, float, float]]:
-        """All places (x, y, z), in L."""
+        """All points (x, y, z) of the arc, in units of the length scale L."""
         (x, y, z), first, last = self.centre, *self.angles
         turns = [math.radians(first + (last - first) * m / (self.n - 1)) for m in range(self.n)]
         on = [(self.radius * math.cos(turn), self.radius * math.sin(turn)) for turn in turns]
@@ -120,7 +120,7 @@ class Probe(SampledTable):
 
     @property
     def count(self) -> int:
-        """Number of places, computed without the list of places."""
+        """Number of points at which the probe samples the flow."""
         if self.points is not None:
             return len(self.points)
         along = self.line or self.arc
@@ -128,7 +128,7 @@ class Probe(SampledTable):
 
     @property
     def places(self) -> list[tuple[float, float, float]]:
-        """All places (x, y, z), in L."""
+        """All points (x, y, z) at which the probe samples the flow, in units of the length scale L."""
         if self.points is not None:
             return list(self.points)
         if self.line is not None:

@@ -38,14 +38,15 @@ GOVERNED = frozenset({"interpolation", "weights", "cutoff", "inviscid", "hybrid"
 
 
 def has_choice(scheme: Any) -> bool:
-    """True if the table [scheme], as a dictionary or as a `Scheme`, has the key `choice`."""
+    """Return whether the table [scheme], given as a dictionary or as a `Scheme`, has `choice = "low_dissipation"`."""
     found = scheme.get("choice") if isinstance(scheme, Mapping) else getattr(scheme, "choice", None)
     return found == LOW_DISSIPATION
 
 
 def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the table `base`, which is at `path` in a case, without the keys whose values follow from the key `choice`
-    of the scheme in the table `over`. The caller then merges `over` into the result."""
+    """Return the table `base` of a case without those keys whose values follow from `scheme.choice =
+    "low_dissipation"`, if the table `over` makes this choice. Otherwise `base` is returned. `path`: the keys that lead
+    to both tables in a case. The caller then merges `over` into the result."""
     if path == () and has_choice(over.get("scheme")):
         return {key: value for key, value in base.items() if key != "filter"}
     if path == ("scheme",) and has_choice(over):
@@ -54,9 +55,10 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 
 
 def complete_scheme(cls: Any, data: Any) -> Any:
-    """Return `data`, the table [scheme] of a case, with the values that follow from its key `choice`. Keys that `data`
-    has are kept. A table without this key is returned unchanged. So is a value that is not a table, which the
-    validators reject later. `cls` is not used; pydantic passes the class of the table."""
+    """Return `data`, the table [scheme] of a case, completed by the values that follow from `choice =
+    "low_dissipation"`. Keys that `data` has are kept. A table without this choice is returned unchanged, and so is a
+    value that is not a table, which the validators reject later. `cls` is not used; pydantic passes the class of the
+    table."""
     if not (isinstance(data, Mapping) and has_choice(data)):
         return data
     given = {"inviscid": INVISCID, **data}
@@ -76,9 +78,10 @@ def _keys(table: Any) -> Any:
 
 
 def complete_case(cls: Any, data: Any) -> Any:
-    """Return the tables `data` of a case with the defaults that depend on other keys. Steady flow gets its epsilon. A
-    scheme choice gives its filter, or with the table `refine`, which allows no filter, the floor of the hybrid form. A
-    filter of strength 0 is removed."""
+    """Return the tables `data` of a case, completed by those defaults that depend on other keys. For steady flow by the
+    implicit integrator this is `scheme.epsilon`. `scheme.choice = "low_dissipation"` adds the table [filter] or, with
+    the table [refine], which allows no filter, `scheme.hybrid.floor`. A filter of strength 0 is removed. `cls` is not
+    used; pydantic passes the class of the table."""
     if not isinstance(data, Mapping):
         return data
     data = _with_epsilon(data)
@@ -106,15 +109,15 @@ def _with_epsilon(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the resolved case `document` with the structure of a case file. If it has no filter although the choice of
-    its scheme implies one, a filter of strength 0 is added, so that the case is read again without a filter."""
+    """Return `document`, a case as nested dictionaries with all defaults, such that the same case results when it is
+    read again. If it has no filter although its `scheme.choice` implies one, a filter of strength 0 is added."""
     if has_choice(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
         return {**document, "filter": {"strength": 0.0}}
     return document
 
 
 def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors of settings that exclude the choice of the scheme."""
+    """Yield an error for each setting of `case` that contradicts its `scheme.choice`."""
     scheme = case.scheme
     if scheme.choice == NONE:
         return
@@ -132,8 +135,8 @@ def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def keys_in_force(case: "Case") -> str:
-    """Return the keys whose values follow from the `choice` of the scheme, as a string of dotted keys and values; "" if
-    the case has no such choice."""
+    """Return, as text for a report, the values of the keys that follow from `scheme.choice` of `case`, or that the case
+    gives in their place. Return "" if the choice is "none"."""
     if case.scheme.choice == NONE:
         return ""
     scheme, hybrid = case.scheme, case.scheme.hybrid

@@ -85,7 +85,7 @@ class Output(Clock):
     )
 
     def writes(self, name: str) -> bool:
-        """True if the fields or a part of them have the variable `name`."""
+        """Return whether the variable `name` is written, either with the whole fields or in a subset of them."""
         return name in self.variables or any(name in (part.variables or ()) for part in self.subset)
 
     @model_validator(mode="after")

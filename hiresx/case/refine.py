@@ -126,36 +126,37 @@ class Refine(Table):
 
     @property
     def refine_above(self) -> float:
-        """Value of the criterion above which a tile is refined."""
+        """Value of the refinement criterion above which a tile (a box of nodes) of a finer level is added."""
         return CURVATURE[0] if self.refine is None else self.refine
 
     @property
     def coarsen_above(self) -> float:
-        """Value of the criterion down to which a refined tile is kept."""
+        """Value of the refinement criterion at or below which a tile (a box of nodes) of a finer level is removed."""
         if self.coarsen is not None:
             return self.coarsen
         return CURVATURE[1] if self.refine is None else 0.6 * self.refine
 
     @property
     def nodes_around(self) -> int:
-        """Width of the margin around flagged nodes, in nodes of the finer level."""
+        """Width of the margin that is refined around the nodes that exceed the refinement criterion, in nodes of the
+        finer level."""
         return min(self.every, self.tile) if self.margin is None else self.margin
 
     @property
     def refinable(self) -> frozenset[str]:
-        """The types of boundary conditions at which the criterion may refine tiles."""
+        """The types of boundary conditions at whose faces the refinement criterion may add finer levels."""
         return REFINABLE - PASSED if self.conservative else REFINABLE
 
     @property
     def finest(self) -> int:
-        """Number of the finest level that may occur."""
+        """Number of the finest level that a run may have; the grid itself is level 0."""
         found = 0 if self.criterion is None else self.levels or 1
         return max([found, *(region.level for region in self.region)])
 
 
 def refine_errors(case: "Case") -> Iterator[Exception]:
-    """Yield an exception for each setting of a case with `[refine]` that refinement does not support. Yields nothing if
-    the case has no `[refine]`."""
+    """Yield an exception for each setting of `case` that is not supported together with the table `[refine]`. Yield
+    nothing if the case has no such table."""
     if case.refine is None:
         return
     integrator, with_criterion, conservative = case.time.integrator, dict[str, bool](), dict[str, bool]()

@@ -61,19 +61,22 @@ class ResolvedRelations:
 
 
 def is_formula(value: Any) -> bool:
-    """True if `value` of a case is a text that gives a number by a formula."""
+    """Return whether `value`, an entry of a case file, is a text that begins with "=" and so gives a number by a
+    formula."""
     return isinstance(value, str) and value.lstrip().startswith("=")
 
 
 def resolve_relations(
     data: Any, directory: Path | None, file: str, defaults: Callable[[Key], Any]
 ) -> ResolvedRelations:
-    """Return the case `data`, in the layout of a case file, with the values of all formulas.
+    """Return the case `data`, nested dictionaries with the structure of a case file, in which numbers replace all
+    formulas (texts that begin with "=").
 
-    `defaults` returns the default of a key that `data` lacks, and raises KeyError with the existing keys. Raises
-    HiresxError naming `file` and key for a formula that is not valid, refers to itself or to a value that is not a
-    number; for data that are no dictionary; for an integer that TOML does not have; and for parameters that contradict
-    each other.
+    `directory`: the folder of case.py, whose function `derived` computes further parameters, or None. `defaults`
+    returns the default of a key that `data` lacks, and raises KeyError with the existing keys. Raises HiresxError,
+    which names `file` and key, for a formula that is not valid, refers to itself or to a value that is not a number;
+    for data that are no dictionary; for an integer beyond the 64 bits of TOML; and for parameters that contradict each
+    other.
     """
     if not isinstance(data, Mapping):
         kind = type(data).__name__
@@ -93,8 +96,9 @@ def resolve_relations(
 
 
 def texts_back(dump: Mapping[str, Any], formulas: Mapping[Key, str], derived: Sequence[str]) -> dict[str, Any]:
-    """Return the resolved case `dump`, in which each number that a formula gave is replaced by the text of this formula
-    in `formulas`. Parameters whose names are in `derived`, which case.py computes, are left out."""
+    """Return the case `dump`, nested dictionaries with all defaults, in which the texts `formulas` (by key) replace the
+    numbers that were computed from them. Parameters whose names are in `derived`, which case.py computes, are left
+    out."""
     result = _with(dump, {path: text for path, text in formulas.items() if _holds(dump, path)})
     kept = {name: value for name, value in (result.get("parameters") or {}).items() if name not in derived}
     return {**result, "parameters": kept}
@@ -281,7 +285,9 @@ def _key(node: ast.expr) -> Key | None:
 
 
 def valid_groups(alternatives: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the valid part of `alternatives` of a case file. `Case` rejects the rest."""
+    """Return the valid groups of the key `alternatives` of a case, each a tuple of names of parameters that exclude
+    each other. Entries that are not lists, and names that are not strings, are left out; `Case` reports them as
+    errors."""
     listed = alternatives if isinstance(alternatives, list | tuple) else ()
     return tuple(
         tuple(name for name in group if isinstance(name, str)) for group in listed if isinstance(group, list | tuple)

@@ -31,7 +31,8 @@ class Scalar(Table):
 
 
 def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the scalars of a case."""
+    """Yield an error for each invalid name of a passive scalar of `case`, for values of scalars that are missing or of
+    unknown scalars, and for a scheme that does not transport scalars."""
     names = [scalar.name for scalar in case.scalar]
     if names and case.scheme.inviscid != "afweno":
         yield case_error(

@@ -358,13 +358,13 @@ class Case(Table):
 
     @property
     def carried(self) -> tuple[Scalar, ...]:
-        """The former name of `all_scalars`, for one version."""
+        """Former name of `all_scalars`, kept for one version."""
         warnings.warn("Case.carried is all_scalars now", FutureWarning, stacklevel=2)
         return self.all_scalars
 
     @property
     def stencil(self) -> Stencil:
-        """Widths of the stencils of the scheme and of the filter."""
+        """Widths, in nodes, of the stencils of the scheme and of the filter."""
         filter_reach = 0 if self.filter is None else self.filter.reach
         return stencil(
             self.scheme.interpolation, filter_reach=filter_reach, viscous_reach=self.scheme.viscous_order // 2
@@ -372,7 +372,7 @@ class Case(Table):
 
     @property
     def reference(self) -> State:
-        """The uniform state that the precision "differences" subtracts from the flow."""
+        """The uniform state that is subtracted from the flow if `scheme.precision` is "differences"."""
         return self.scheme.reference or State(rho=1.0, p=1.0 / self.gas.gamma)
 
     @model_validator(mode="after")
@@ -392,8 +392,9 @@ class Case(Table):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":
-        """Make a case from `data`, nested dictionaries with the structure of a case file. `name`: the name of the case.
-        `directory`: the folder of its case.py."""
+        """Return the case of `data`, nested dictionaries with the structure of a case file. `directory`: the folder of
+        its case.py, to which paths in the case are relative. `name`: the name of the case. Raises HiresxError that
+        lists every error with its dotted key."""
         folder = None if directory is None else Path(directory)
         found = resolve_relations(data, folder, name, lambda key: default_of(data, key, default))
         case = cls.model_validate(found.data)
@@ -402,25 +403,24 @@ class Case(Table):
         return case
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
-        """Return the fields that the blocks of this case need: a dictionary from the name in hiresx/device/fields.py to
-        the number of arrays or components. It contains the fields of all tables, and of keys outside tables. `case` is
-        ignored."""
+        """Return the fields (named arrays at the nodes) that every block of this case must store: the number of arrays
+        or components by the name in hiresx/device/fields.py. `case` is ignored."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
-        """Names of the tables of this case that write a history of the same name."""
+        """Return the names of those tables of this case that are monitors, each of which writes a history of the same
+        name."""
         tables = {name: getattr(self, name) for name in monitor_keys()}
         return [name for name, table in tables.items() if table is not None and table.own_history]
 
     @property
     def directory(self) -> Path | None:
-        """The folder of the case file, which has case.py, and to which paths in the case are relative. None without a
-        file."""
+        """The folder of case.py, to which paths in the case are relative; None if the case has no folder."""
         return self._directory
 
     @property
     def name(self) -> str:
-        """Name of the case: that of its folder, or of its file when that is not case.toml."""
+        """Name of the case: the name of its folder, or of its file if the file is not called case.toml."""
         return self._name
 
     @property
@@ -456,32 +456,32 @@ class Case(Table):
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return the values of `function` for the passive scalar `name` at the nodes x, y, z (arrays of one shape) and
-        the time t, in L / c_ref. The result is an array of the shape of x, or a number. Errors are those of
-        `evaluate`."""
+        the time t, in L / c_ref: an array of the shape of x, or a number. Raises the errors of `evaluate`."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Return the initial values of the passive scalars at the nodes x, y, z by name, each a number or an array of
-        the shape of x. Raises HiresxError as `evaluate_scalar`."""
+        """Return the initial values of all transported scalars by name, each a number or an array of the shape of x.
+        `x`, `y`, `z`: coordinates of the nodes, in L. Raises the errors of `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
             for s in self.all_scalars
         }
 
     def to_toml(self) -> str:
-        """Return the resolved case as a case file (see `document`)."""
+        """Return the text of a case file of this case, with all default values written out (see `document`)."""
         from hiresx.case.toml import dumps
 
         return dumps(self.document())
 
     def document(self) -> dict[str, Any]:
-        """Return the resolved case with the structure of a case file. A number that a formula gave is replaced by the
-        formula. `load` of the result gives the same case."""
+        """Return this case, with all default values, as nested dictionaries with the structure of a case file, which
+        give the same case again. Numbers that formulas gave are replaced by these formulas."""
         return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 
 
 def default(key: tuple[str | int, ...]) -> Any:
-    """Return the default of a dotted key outside lists. Raises KeyError with the known keys."""
+    """Return the default value of a key outside lists, or None if it has none. `key`: the path to it, such as ("time",
+    "cfl"). Raises KeyError with the known keys for an unknown key."""
     model: Any = Case
     for depth, part in enumerate(key):
         if not (isinstance(model, type) and issubclass(model, Table)) or part not in model.model_fields:
@@ -494,7 +494,7 @@ def default(key: tuple[str | int, ...]) -> Any:
 
 
 def monitor_keys() -> list[str]:
-    """Return the keys of a case whose value is one table of a monitor, or None."""
+    """Return the keys of `Case` whose value is a single table of a monitor, such as "average", or None."""
     kinds = {name: typing.get_args(field.annotation) for name, field in Case.model_fields.items()}
     return [
         name

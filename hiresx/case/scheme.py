@@ -96,6 +96,8 @@ class Scheme(Table):
     _complete = model_validator(mode="before")(complete_scheme)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
+        """Return the fields (named arrays at the nodes) that every block of `case` must store for the inviscid scheme:
+        a dictionary from the name to the number of arrays or components."""
         entropic = ("entropic_pressure", "entropic_iterate", "entropic_start", "entropic_source")
         fields, across = (kernels.trait("flux", self.flux, what, silent=0) for what in ("flux_fields", "reads_across"))
         return {
@@ -112,8 +114,9 @@ OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "eps
 
 
 def scheme_errors(scheme: Scheme, is_viscous: bool) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the weights, in their cut-off, in the options of the other inviscid schemes, and in those of
-    viscous terms. `is_viscous`: whether there are viscous terms."""
+    """Yield an error for each key of the table [scheme] that does not fit the others: weights that the interpolation
+    does not have, and keys that have no effect with the chosen weights or inviscid scheme, or in inviscid flow.
+    `is_viscous`: whether there are viscous terms."""
     if scheme.viscous_order != Scheme.model_fields["viscous_order"].default and not is_viscous:
         yield case_error(
             "scheme.viscous_order has no effect without gas.reynolds; leave it out, or give a Reynolds number"

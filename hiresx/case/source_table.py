@@ -29,18 +29,21 @@ class Source(Table):
     scalars: dict[ScalarName, str] = Field({}, description="sources of rho s of passive scalars, by name")
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
+        """Return {"coordinates": 1}: every block stores the coordinates of its nodes, on which the sources depend."""
         return {"coordinates": 1}
 
     def texts(self) -> dict[str, str]:
-        """Return the texts of the formulas by key. The key of a scalar is `scalars.<name>`."""
+        """Return the texts of the given formulas by key: "rho", "rho_u", "rho_v", "rho_w", "e", and "scalars.<name>"
+        for a passive scalar."""
         given = {name: getattr(self, name) for name in GAS_CONSERVED}
         of_scalars = {f"scalars.{name}": text for name, text in self.scalars.items()}
         return {name: text for name, text in given.items() if text is not None} | of_scalars
 
 
 def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
-    """Return the formulas of [source] by the keys of `Source.texts`, and the values of the parameters that they name.
-    Raises ValueError, which names the key, for a text that is not a valid formula."""
+    """Return two dictionaries: the formulas of the table [source] of `case` by the keys of `Source.texts`, and the
+    values of the parameters that they use by name. Raises ValueError, which names the key, for a text that is not a
+    valid formula."""
     found: dict[str, Formula] = {}
     values: dict[str, float] = {}
     variables = (*VARIABLES, *(scalar.name for scalar in case.scalar))
@@ -54,7 +57,7 @@ def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
 
 
 def source_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the table [source] of `case`."""
+    """Yield an error for each invalid formula, unknown scalar or ambiguous name in the table [source] of `case`."""
     if case.source is None:
         return
     if not case.source.texts():

@@ -132,7 +132,7 @@ class Surface(SampledTable):
 
 
 def surface_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield an error for each two surfaces with the same name."""
+    """Yield an error for each table `[[surface]]` of `case` that has the same name as an earlier one."""
     taken: set[str] = set()
     for n, surface in enumerate(case.surface):
         if surface.name in taken:

@@ -40,13 +40,13 @@ class SyntheticTurbulence(Table):
 
 
 def synthetic_turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the synthetic turbulence of a case."""
+    """Yield an error for each invalid key of the synthetic turbulence at the inflows of `case`."""
     for n, condition in enumerate(case.boundary):
         given, place = getattr(condition, "turbulence", None), f"boundary.{n}"
         if given is None:
             continue
         if not getattr(condition, "steady", True):
-            yield case_error(f"{place}.turbulence is about a steady flow: leave steady = false out, or turbulence")
+            yield case_error(f"{place}.turbulence is added to a steady flow: leave steady = false out, or turbulence")
         state = getattr(condition, "state", None)
         velocity = given.velocity or (state and (state.u, state.v, state.w))
         if not velocity:

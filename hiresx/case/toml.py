@@ -12,8 +12,8 @@ from hiresx.errors import HiresxError
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the document of a TOML file as a dictionary. Raises HiresxError with line and column if it is not valid
-    TOML."""
+    """Return the content of a TOML file as a dictionary. Raises HiresxError if the file cannot be read, and, with line
+    and column, if it is not valid TOML."""
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors begin a file with a byte order mark
     except tomllib.TOMLDecodeError as error:
@@ -43,7 +43,7 @@ def _long_integer(path: Path) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return the text of one `value` in TOML, with tables inline."""
+    """Return `value` in TOML's notation; a dictionary becomes an inline table."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -71,7 +71,8 @@ def _key(key: str) -> str:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """Return a nested dictionary as a TOML document. None entries and empty tables are left out."""
+    """Return the nested dictionary `document` as the text of a TOML file. Entries that are None and empty tables are
+    left out."""
     return "\n".join(_table(document, ())).strip() + "\n"
 
 

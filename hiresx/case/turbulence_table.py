@@ -96,6 +96,8 @@ class Turbulence(Table):
     )
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
+        """Return the fields (named arrays at the nodes) that every block of `case` must store for the turbulence model:
+        a dictionary from the name in hiresx/device/fields.py to the number of arrays or components."""
         found = {"eddy_viscosity": kernels.trait("turbulence", self.model, "eddy_fields")}
         found |= dict.fromkeys(("strain", "products", "eddy_coefficient"), int(self.dynamic))
         found |= {"transported_source": self.transported, "transported_reach": int(self.is_damped)}
@@ -106,41 +108,45 @@ class Turbulence(Table):
 
     @property
     def transported(self) -> int:
-        """The number of variables that the model transports."""
+        """Number of variables for which the turbulence model solves transport equations."""
         return len(transported_names(self.model))
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """Typical sizes of the model's variables in turbulent layers, in the units of the case."""
+        """Typical magnitudes of the variables that the turbulence model transports, in turbulent layers and in the
+        units of these variables; empty for models without such variables."""
         return kernels.fractions("turbulence", self.model, "transported_sizes") if self.transported else ()
 
     @property
     def entering(self) -> tuple[float, ...]:
-        """Values of the model's variables in entering gas, in the units and the order of the variables: nu_tilde, or k
-        and g."""
+        """Values, in gas that enters the domain, of the variables that the turbulence model transports: `nu_tilde`, or
+        `turbulent_k` and `turbulent_g`, in the units of these variables."""
         if self.model == SST:
             return self.far_field_k, self.far_field_omega**-0.5
         return (self.far_field,) * self.transported
 
     @property
     def is_damped(self) -> bool:
-        """Whether all runs damp oscillations from node to node in the variables of the model."""
+        """Whether oscillations from node to node are damped in the variables that the turbulence model transports."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_damped", silent=0))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the decrease of a variable of the model in one pseudo-time step towards steady flow is limited."""
+        """Whether a pseudo-time step towards steady flow limits the decrease of the variables that the turbulence model
+        transports."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_bounded", silent=0))
 
     @property
     def has_ft2(self) -> bool:
-        """Whether the model is one of Spalart and Allmaras with the term ft2."""
+        """Whether the model is one of Spalart and Allmaras and contains the term ft2, which keeps laminar flow
+        laminar."""
         usual = bool(kernels.trait("turbulence", self.model, "transported_goes_negative", silent=0))
         return self.model in SPALART_ALLMARAS and (usual if self.ft2 is None else self.ft2)
 
     @property
     def spacings(self) -> int:
-        """Number of grid spacings from which a detached-eddy model computes its length; 0 without such a model."""
+        """Number of arrays of grid spacings at the nodes from which a detached-eddy model computes its length scale; 0
+        without such a model."""
         has_length = kernels.trait("turbulence", self.model, "transported_has_length", silent=0)
         return kernels.trait("detached_eddies", self.detached_eddies, "spacings") if has_length else 0
 
@@ -151,8 +157,8 @@ class Turbulence(Table):
 
     @property
     def taken_constant(self) -> float:
-        """The constant of the model, from the case or else the default of the model. Raises ValueError if there is no
-        model."""
+        """The constant of the turbulence model: `constant` of the case or, if absent, the published default of the
+        model. Raises ValueError if there is no model."""
         known = ("turbulence", self.model, "usual_constant")
         if self.spacings:
             known = ("detached_eddies", self.detached_eddies, "usual_des_constant")
@@ -161,8 +167,8 @@ class Turbulence(Table):
 
 
 def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
-    """Return the variables that the turbulence model transports, as scalars of the gas. The tuple is empty for models
-    without such variables."""
+    """Return the variables for which the turbulence model solves transport equations, as scalars that the gas
+    transports. The tuple is empty for models without such variables."""
     names, model = transported_names(turbulence.model), turbulence.model
     initial: dict[str, ScalarValue] = dict(zip(names, turbulence.entering, strict=True))
     if isinstance(turbulence.initial, dict):
@@ -176,8 +182,9 @@ def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
 
 
 def transported_values(case: Any, condition: Any) -> dict[str, float]:
-    """Return the values that a boundary condition prescribes for the variables of the model, by name: 0 on walls, and
-    the far-field value where gas may enter. Planes of symmetry and faces between blocks prescribe none."""
+    """Return the values that the boundary condition `condition` prescribes for the variables that the turbulence model
+    transports, by name: 0 at no-slip walls, and the far-field value where gas may enter. The dictionary is empty for
+    all other conditions."""
     given = case.turbulence
     value = {"no_slip": (0.0,) * given.transported} | dict.fromkeys(_OPEN, given.entering)
     if condition.kernel not in value:
@@ -186,7 +193,8 @@ def transported_values(case: Any, condition: Any) -> dict[str, float]:
 
 
 def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the table [turbulence] of `case`."""
+    """Yield an error for each key of the table [turbulence] of `case` that is invalid, has no effect, or is not
+    supported by the case."""
     model = case.turbulence.model
     yield from _transported_errors(case)
     if model == NONE:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def check_arguments(case: "Case", profiles: Any, monitors: Any, grid: Any) -> None:
-    """Check arguments of `hiresx.Simulation`. Raises HiresxError for `monitors` that are no list of functions, a `grid`
-    that has no blocks, `profiles` that are no dictionary of functions, and the first of their names that no boundary
-    condition and no sponge of the case uses: it would be ignored."""
+    """Raise HiresxError for invalid arguments of `hiresx.Simulation`: `monitors` that are no list of functions, a
+    `grid` that has no blocks, `profiles` that are no dictionary of functions, and a name in `profiles` that no boundary
+    condition and no sponge of the case uses, since that function would be ignored."""
     if not isinstance(monitors, Sequence) or not all(map(callable, monitors)):
         raise HiresxError("monitors: not a list of functions", "write for instance monitors=[f]")
     if grid is not None and not hasattr(grid, "blocks"):
@@ -51,9 +51,10 @@ def _functions(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndarray, ...]) -> None:
-    """Raises HiresxError, which says `who` gave it, for the first node at which a variable of `state` is not finite, or
-    rho or p is not positive, or kinetic energy or sound speed exceed the range of double precision. `places`: x, y, z
-    of the nodes, of the shape of all variables."""
+    """Raise HiresxError for the first node at which a variable of `state` is not finite, rho or p is not positive, or
+    kinetic energy or sound speed exceed the range of double precision. `state`: arrays of one shape by the names of the
+    variables. `who`: the beginning of the message, which names the origin of the state. `places`: the coordinates x, y,
+    z of the nodes, arrays of the same shape."""
     for quantity, values in state.items():
         good = np.isfinite(values)
         if quantity in ("rho", "p"):
@@ -70,10 +71,9 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
 
 
 def derived_quantities(rho: Any, u: Any, v: Any, w: Any, p: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
-    """Yield the quantities that must be in the range of double precision although they are not variables of the state:
-    kinetic energy and sound speed. `rho`, `u`, `v`, `w` and `p` are numbers or arrays of one shape. Each result is a
-    tuple (name, a number that is finite if the quantity is in range, names of the variables from which the quantity
-    follows)."""
+    """Yield the kinetic energy and the sound speed, which must be in the range of double precision although they are
+    not variables of the state. Each is a tuple (name, a number or array that is finite where the quantity is in range,
+    names of the variables from which it follows). `rho`, `u`, `v`, `w`, `p`: numbers or arrays of one shape."""
     rho, u, v, w, p = map(np.asarray, (rho, u, v, w, p))
     with np.errstate(all="ignore"):
         yield "the kinetic energy", rho * (u * u + v * v + w * w), ("rho", "u", "v", "w")

@@ -27,7 +27,7 @@ class ViscosityLaw(Table):
 
         @property
         def law(self) -> str:
-            """Name of the law, as in the key `law`."""
+            """Name of the viscosity law, as in the key `law`, such as "sutherland"."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -38,7 +38,7 @@ class ViscosityLaw(Table):
 
     @property
     def parameters(self) -> tuple[tuple[str, float], ...]:
-        """The values of the formula's parameters, by name."""
+        """The name and the value of each parameter in the formula of the viscosity law."""
         return tuple((name, float(getattr(self, name))) for name in self._formula.parameters)
 
     def viscosity(self, temperature: np.ndarray) -> np.ndarray:
@@ -47,7 +47,7 @@ class ViscosityLaw(Table):
         return self._formula.values(temperature, dict(self.parameters))
 
     def code(self) -> str:
-        """Return the law as C++ code of the kernels' function `viscosity(T)`."""
+        """Return the viscosity law as the source code of the C++ function `viscosity(T)`, which the kernels call."""
         return f"// mu = {self.formula}\n{self._formula.code('viscosity', dict(self.parameters))}"
 
 

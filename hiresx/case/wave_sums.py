@@ -52,8 +52,8 @@ class Waves:
         return [np.asarray(amplitude, float) for amplitude in found]
 
     def on(self, shape: Shape) -> Self:
-        """Return the same waves with mean and amplitudes broadcast to `shape`. Raises ValueError if that is not
-        possible."""
+        """Return this sum of waves with mean and amplitudes broadcast to the array shape `shape`. Raises ValueError if
+        that is not possible."""
         cos, sin = ([np.broadcast_to(a, shape) for a in of] for of in (self.cos, self.sin))
         return type(self)(np.broadcast_to(self.mean, shape), self.frequency, cos, sin)
 
@@ -63,8 +63,9 @@ class Waves:
         return [*self.cos, *self.sin]
 
     def at(self, t: float) -> np.ndarray:
-        """Return the quantity at the time t (in L / c_ref), of the shape of the mean. Terms are added in a fixed order,
-        so that the value at a place does not depend on which other places are computed."""
+        """Return the quantity at the time t (in L / c_ref), an array of the shape to which mean and amplitudes
+        broadcast. Terms are added in a fixed order, so that the value at a point does not depend on which other points
+        are computed."""
         turns = self.frequency * t
         angle = 2 * np.pi * (turns - np.rint(turns))
         found: np.ndarray = np.zeros(np.broadcast_shapes(self.mean.shape, *(a.shape for a in self.amplitudes)))
@@ -74,12 +75,12 @@ class Waves:
         return found
 
     def least(self) -> np.ndarray:
-        """Return a lower bound of the quantity at all times, of the shape of the mean."""
+        """Return a lower bound of the quantity over all times, an array: the mean minus the amplitudes of all waves."""
         swings = [np.hypot(c, s) for c, s in zip(self.cos, self.sin, strict=True)]
         return np.asarray(self.mean - sum(swings), float)
 
     def same_as(self, other: object) -> bool:
-        """True if all numbers of `other` are equal to those of this sum."""
+        """Return whether `other` is a sum of waves with exactly the same mean, frequencies and amplitudes."""
         if not isinstance(other, Waves) or self.frequency.size != other.frequency.size:
             return False
         own, others = ((w.mean, w.frequency, *w.amplitudes) for w in (self, other))
@@ -91,10 +92,11 @@ Quantity: TypeAlias = np.ndarray | Waves
 
 
 def swings(values: Sequence[Quantity]) -> bool:
-    """True if any of the quantities `values` is a `Waves`, and so depends on time."""
+    """Return whether any of the quantities `values` is a `Waves` (a sum of waves in time), and so depends on time."""
     return any(isinstance(value, Waves) for value in values)
 
 
 def at(values: Sequence[Quantity], t: float) -> list[np.ndarray]:
-    """Return all quantities `values` at the time t (in L / c_ref), as arrays."""
+    """Return the quantities `values` at the time t (in L / c_ref) as arrays. A `Waves` (a sum of waves in time) is
+    evaluated, an array is returned unchanged."""
     return [value.at(t) if isinstance(value, Waves) else value for value in values]

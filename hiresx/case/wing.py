@@ -74,4 +74,5 @@ class WingCH(Generator):
 
     @property
     def nodes(self) -> int:
+        """Number of nodes of the grid, known before the grid is made."""
         return (self.n_airfoil + 2 * self.n_wake) * self.n_normal * (sum(self.cells) + 1)

@@ -14,7 +14,8 @@ from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line `arguments`, by default those of this process, and end the process with its exit status."""
+    """Run the command line `arguments` (without the program's name; by default the arguments of this process), and end
+    the process with the exit status of the command."""
     _fill_closed_streams()
     status = execute(sys.argv[1:] if arguments is None else list(arguments))
     try:
@@ -35,8 +36,8 @@ def _fill_closed_streams() -> None:
 
 
 def execute(arguments: list[str]) -> int:
-    """Run the command line `arguments` and return its exit status. If --json is among them, stdout contains only JSON,
-    errors included."""
+    """Run the command line `arguments` (without the program's name) and return its exit status. Errors are printed, not
+    raised. If --json is among the arguments, stdout contains only JSON, errors included."""
     from hiresx.base.termination_signals import Terminated
     from hiresx.cli import terminal
     from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError, describe, is_file_limit

@@ -78,12 +78,13 @@ def start(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Print the help if no command is given."""
+    """Print the help text of `hiresx` if the command line names no command."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 @cache
 def command() -> Any:
-    """Return the program with all commands. Typer builds it from their signatures once in a process."""
+    """Return the command-line program with all commands, a command of Click. Typer builds it once in a process from the
+    signatures of the functions."""
     return typer.main.get_command(app)

@@ -20,7 +20,7 @@ def bench(
     precision: Precision = None,
     json: options.Json = False,
 ) -> int:
-    """Time the right-hand side, first use and start-up on this machine."""
+    """Measure the speed of the right-hand side, and the times of a first and of later runs, on this machine."""
     with terminal.only_json(json):
         from hiresx import bench as measurements
 
@@ -33,8 +33,8 @@ def bench(
 
 
 def thread_counts(text: str | None) -> list[int] | None:
-    """Return the numbers of threads in `text`, the value of --threads; None if the option is not given. Raises
-    HiresxError for any other text."""
+    """Return the numbers of threads in `text`, the value of the option --threads, such as "1,2". Return None if `text`
+    is None. Raises HiresxError for any other text."""
     from hiresx.base.threads import check_threads
 
     if text is None:
@@ -47,8 +47,8 @@ def thread_counts(text: str | None) -> list[int] | None:
 
 
 def precisions(text: str | None) -> tuple[str, ...]:
-    """Return the precisions to measure: that of --precision, which is `text`, or all. Raises HiresxError for an unknown
-    precision."""
+    """Return the floating-point precisions to measure: only `text`, the value of the option --precision, or all if it
+    is None. Raises HiresxError for an unknown precision."""
     from hiresx.bench import PRECISIONS
     from hiresx.case.error_messages import did_you_mean
 
@@ -60,7 +60,7 @@ def precisions(text: str | None) -> tuple[str, ...]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print a result of `hiresx.bench.run` as tables."""
+    """Print the measurements `result` of `hiresx.bench.run` as a table."""
     nodes = result["nodes"]
     terminal.table(
         f"Right-hand side on {result['backend']}, {nodes} x {nodes} x {nodes} points: ns per point, "

@@ -25,11 +25,12 @@ TURNS = 4
 
 
 def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
-    """Return the text of a case for the grid file `path`, and notes on its touching faces and on patches that are left
-    out. Faces that lie on other faces become patched interfaces where ghosts can be interpolated, and walls elsewhere.
-    `connectivity`: its connectivity file, or None.
+    """Return the text of a case file for the grid file `path`, and notes for the user on touching faces and on boundary
+    patches that were left out. Faces that lie on other faces become patched interfaces where ghost nodes can be
+    interpolated, and walls elsewhere.
 
-    Raises HiresxError if every such case would be rejected by the checks of grids (`hiresx.cli.grid_checks`).
+    `connectivity`: the connectivity file of a Plot3D grid, or None. Raises HiresxError if the checks of grids
+    (`hiresx.cli.grid_checks`) reject every such case.
     """
     found = grid_report(path, connectivity)
     met = contacts(found)

@@ -218,7 +218,7 @@ def _integrator(scheme: Mapping[str, Any]) -> str:
 
 
 def span(seconds: float) -> str:
-    """Format a time in `seconds`, such as 0.3 s, 4 min 44 s, 2 h 5 min or 3 d 4 h."""
+    """Return a time in `seconds` as text, such as "0.3 s", "4 min 44 s", "2 h 5 min" or "3 d 4 h"."""
     if seconds < 59.5:
         return f"{seconds:.2g} s"
     for name, unit, rest, part, most in (("min", 60, "s", 1, 60), ("h", 3600, "min", 60, 24)):

@@ -20,10 +20,11 @@ LEAVES = 1e-3
 
 
 def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, Any]]:
-    """Return one dictionary for each recycling inflow. It has the block and the face; the plane of nodes from which
-    fluctuations are taken: `index`, `node`, `range`, its `distance` from the face and its lower and upper `bounds` [x,
-    y, z]; and `sponges` in which the plane lies: their numbers, and for each the largest relative depth of the plane, 0
-    at its start and 1 at its end."""
+    """Return one dictionary for each inflow of type `recycling-inflow`: its `block` and `face`; the plane of nodes from
+    which its fluctuations are taken; and `sponges`, a dictionary from the number of each sponge in which the plane lies
+    to the largest relative depth of the plane, 0 at the start of the sponge and 1 at its end. The plane is given by
+    `index` (the index direction normal to it), `node` (its index along this direction), `range` (its nodes), `distance`
+    from the face, and the lower and upper `bounds` [x, y, z]."""
     from hiresx.grid.blocks import AXES
     from hiresx.rhs import layers
     from hiresx.rhs.recycling import check
@@ -51,8 +52,8 @@ def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, An
 
 
 def notes_of_recycling(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield a note for each plane of a recycling inflow that lies in a sponge. `found`: the entries of the report on
-    these inflows."""
+    """Yield a warning, as a sentence, for each `recycling-inflow` whose plane of fluctuations lies in a sponge.
+    `found`: the result of `recycling`."""
     for plane in found:
         for n, share in plane["sponges"].items():
             yield (
@@ -63,8 +64,8 @@ def notes_of_recycling(found: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:
-    """Yield a note for each inflow whose synthetic turbulence has an integral length below the largest distance between
-    neighbouring nodes there."""
+    """Yield a warning, as a sentence, for each inflow whose synthetic turbulence has an integral length below the
+    largest distance between neighbouring nodes at the inflow."""
     for patch in decomposition.patches:
         spec = getattr(patch.condition, "turbulence", None)
         if spec is None:
@@ -85,7 +86,8 @@ def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:
 
 
 def notes_of_characteristic_inflows(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
-    """Yield a note for each `characteristic-inflow` whose state enters faster than sound, or leaves the domain."""
+    """Yield a warning, as a sentence, for each `characteristic-inflow` whose given state is supersonic normal to the
+    face or flows out of the domain."""
     for patch in decomposition.patches:
         condition = patch.condition
         state = getattr(condition, "state", None)

@@ -17,8 +17,8 @@ GAMMA = 3.0
 
 
 def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
-    """Yield a line for each value of the case that is probably a mistake. `dt`: the time step of the initial state, in
-    L / c_ref, infinite where it is not known."""
+    """Yield a warning for each value of the case that is valid, but probably a mistake. `dt`: the time step for the
+    initial flow, in L / c_ref; infinite if it is unknown."""
     from hiresx.case.intervals import intervals
     from hiresx.case.schema import monitor_keys
 

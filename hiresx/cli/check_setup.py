@@ -25,9 +25,10 @@ def setup(
     located: Sequence[Sequence["Location"]],
     points: float | None = None,
 ) -> dict[str, Any]:
-    """Return the report on a case as JSON data. `decomposition`: the blocks of the grid. `refined`: the blocks of all
-    levels. `located`: for each probe the locations of its places in `refined`. `points`: nodes per wavelength from
-    which on sound counts as resolved. Raises HiresxError for sponges that do not fit the grid."""
+    """Return the remarks of `hiresx check` on parameters, sponges, resolution and duration of `case`, as a dictionary
+    that JSON can represent. `decomposition`: the blocks of the grid. `refined`: the blocks of all levels of refinement.
+    `located`: for each probe the locations of its points in `refined`. `points`: number of nodes per wavelength with
+    which sound counts as resolved; None: the default. Raises HiresxError for sponges that do not fit the grid."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import closed, frozen, layers
@@ -122,8 +123,9 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def aliasing_remarks(
     case: "Case", refined: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
 ) -> Iterator[str]:
-    """Yield a warning for each probe whose samples may be aliased: waves that the grid resolves would appear as slower
-    ones. `located`: see `setup`; `dt`: the time step."""
+    """Yield a warning for each probe whose samples may be aliased: the grid resolves frequencies above half the
+    sampling rate, which would appear as lower ones. `refined`: the blocks of all levels of refinement. `located`: for
+    each probe the locations of its points in `refined`. `dt`: the time step in L / c_ref."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.monitors.probe import is_filtered
 
@@ -180,8 +182,9 @@ def _screech(case: "Case") -> dict[str, Any] | None:
 
 
 def costs(case: "Case", planned: Mapping[str, Any]) -> dict[str, float]:
-    """Return the wall time in s that the run takes on each backend ("cpu", "cuda") whose speed was measured on this
-    machine. `planned`: the result of `hiresx.estimate.resources.estimate`. Empty if the number of steps is unknown."""
+    """Return the estimated wall time of a run in s, by the backend ("cpu", "cuda"), for those backends whose speed was
+    measured on this machine. `planned`: the result of `hiresx.estimate.resources.estimate`. The result is empty if the
+    number of steps is unknown."""
     from hiresx.device.rates import known_rate
 
     if planned["steps"] is None:
@@ -192,7 +195,7 @@ def costs(case: "Case", planned: Mapping[str, Any]) -> dict[str, float]:
 
 
 def show(report: Mapping[str, Any]) -> None:
-    """Print the report of `setup`."""
+    """Print `report`, the result of `setup`, as tables and sentences."""
     if report["parameters"]:
         rows = [
             (name, value if isinstance(value, str) else f"{value:g}", "follows" if name in report["derived"] else "")

@@ -22,9 +22,14 @@ STEEP = 52.0
 
 
 def report(decomposition: "Decomposition", extended: Sequence[Coordinates | GhostLayers]) -> list[dict[str, Any]]:
-    """Return one entry for each wall, plane of symmetry and axis: the largest angle between a grid line and the normal
-    in degrees, whether ghosts take the flow at mirrored places, whether the wall has an edge, and by how many cells
-    mirrored places outside the grid were moved at most."""
+    """Return one dictionary for each slip wall, plane of symmetry and axis. `extended`: the blocks with ghost layers.
+
+    - `block`, `face`, `range`, `type`: the position of the wall and the type of its boundary condition.
+    - `angle`: the largest angle between a grid line and the normal of the wall, in degrees.
+    - `curved`, `edge`: whether the wall is curved, and whether it has an edge.
+    - `mirrors_places`: whether ghost nodes take the flow at mirrored points, interpolated, not at mirrored nodes.
+    - `moved`: by how many cells mirrored points outside the grid were moved at most.
+    """
     moved: dict[int, float] = {}
     for entry in find_mirror_sources(decomposition, extended):
         moved[entry.place] = max(entry.moved, moved.get(entry.place, 0.0))
@@ -48,9 +53,9 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
 
 
 def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[str, str, str, str]]:
-    """Return the rows of the table that `hiresx check` prints of walls: face, type, angle, and how ghosts are computed
-    there. `found`: the result of `report`. Walls that need no remark are left out. `viscous`: whether the flow is
-    viscous."""
+    """Return the rows of the table on walls that `hiresx check` prints: face, type, angle, and how ghost nodes are
+    computed there. `found`: the result of `report`. Walls that need no remark are left out. `viscous`: whether the flow
+    is viscous."""
     reported = []
     for wall in found:
         if wall["angle"] < REPORTED and not wall["edge"] and wall["moved"] < FAR:
@@ -73,7 +78,8 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
 
 
 def check_wall_models(decomposition: "Decomposition") -> None:
-    """Raises HiresxError for a wall with a wall model that has no exchange node (`hiresx.rhs.modelled_wall`)."""
+    """Raise HiresxError for a wall with a wall model that has no exchange node, the node inside the flow at which the
+    model takes the velocity (`hiresx.rhs.modelled_wall`)."""
     from hiresx.rhs.modelled_wall import exchange_nodes
 
     for patch in decomposition.patches:
@@ -84,8 +90,8 @@ def check_wall_models(decomposition: "Decomposition") -> None:
 def check_wall_models_on_ranks(
     decomposition: "Decomposition", ranks: int | None, weights: Sequence[float] | None = None
 ) -> None:
-    """Raises HiresxError if a wall with a wall model and its exchange node are on different parts of the grid, when
-    `ranks` ranks of the speeds `weights` share it. Nothing is checked if `ranks` is None."""
+    """Raise HiresxError if a division of the grid among `ranks` ranks separates nodes of a wall with a wall model from
+    their exchange nodes. `weights`: relative speeds of the ranks. Nothing is checked if `ranks` is None."""
     from hiresx.decomposition import split
     from hiresx.decomposition.partition import partition
 
@@ -94,9 +100,9 @@ def check_wall_models_on_ranks(
 
 
 def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str]:
-    """Yield a note for each slip wall at which a formula of `[source]` may have a component normal to the wall. The
-    ghost values there do not include the pressure gradient that balances a source. (They include that of a body force.)
-    """
+    """Yield a warning, as a sentence, for each slip wall at which a formula of `[source]` may have a component normal
+    to the wall. The ghost values there do not include the pressure gradient that balances a source. (They include the
+    pressure gradient that balances a body force.)"""
     formulas = case.source.texts() if case.source else {}
     pushes = {key: np.eye(3)[n] for n, key in enumerate(("rho_u", "rho_v", "rho_w")) if key in formulas}
     for patch in decomposition.patches:

@@ -25,7 +25,8 @@ def diff(
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print a result of `compare`: a table for each part that differs, and one line for each part that does not."""
+    """Print `found`, the result of `hiresx.output.show.compare.compare`: tables and lines with the differences between
+    two runs in their settings, software, hardware, functions, grid, timings and results."""
     sides = [found["first"], found["second"]]
     for title in ("run", "configuration", "versions", "hardware"):
         rows = [(entry["key"], _value(entry["first"]), _value(entry["second"])) for entry in found[title]]

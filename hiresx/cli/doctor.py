@@ -66,8 +66,8 @@ def doctor(json: options.Json = False) -> int:
 
 
 def examine() -> Iterator[Finding]:
-    """Search for every program, library and device that HiResX can use, and yield the findings. Nothing is computed on
-    a GPU."""
+    """Yield one finding for each program, library and device that HiResX can use, whether it is present or missing.
+    Nothing is computed on a GPU."""
     yield Finding("python", ".".join(map(str, sys.version_info[:3])), "everything", required=True)
     yield _whole()
     for package in ("numpy", "netCDF4", "h5py", "pydantic", "rich", "typer"):

@@ -60,8 +60,8 @@ def gradient(
     backend: options.Backend = "auto",
     json: options.Json = False,
 ) -> int:
-    """Find the steady flow of a case and the derivatives of its forces, and of other numbers that are watched, by keys
-    of the case.
+    """Compute the steady flow of a case, and the derivatives of its forces and of other numbers of its monitors with
+    respect to keys of the case.
 
     The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
     flow's linear equations, and with --adjoint each number does; --check costs four converged flows for each.

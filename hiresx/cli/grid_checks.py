@@ -47,8 +47,9 @@ class CheckedGrid:
 
 
 def check_grid(case: Case) -> CheckedGrid:
-    """Build the grid of `case` and check it. Raises HiresxError with the place at which no metrics can be computed, or
-    a connection is wrong."""
+    """Build the grid of `case`, check it with its connections and boundary conditions, and return all results. Raises
+    HiresxError, with the position, if a Jacobian is not positive, a connection is wrong, or the grid does not fit the
+    settings of the case."""
     built = grid.build(case.grid, case.directory)
     grid.check_connections(built.blocks, built.connections)
     refuse_doubled(built)
@@ -82,15 +83,17 @@ def check_grid(case: Case) -> CheckedGrid:
 
 
 def stretching_notes(quality: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield a warning for each block whose spacing along a grid line changes by more than `STEEP` from a cell to the
-    next. `quality`: as `hiresx.grid.quality` returns it. Lines that end in one point have no ratio."""
+    """Yield a warning for each block in which the ratio of neighbouring spacings along a grid line exceeds 2.
+    `quality`: the result of `hiresx.grid.quality`. Grid lines that end in a single point are not considered."""
     for block in quality:
         found = block["stretching"]
         yield from _steep(f"block '{block['block']}'", "", found["value"], found["node"], found["position"])
 
 
 def joint_notes(blocks: Sequence[Block], proofs: Sequence[ConnectionCheck]) -> Iterator[str]:
-    """Yield a warning for each connection across which the spacing changes by more than `STEEP`, one for both ways."""
+    """Yield a warning for each connection of `blocks` across which the ratio of neighbouring spacings exceeds 2.
+    `proofs`: the results of the checks of the connections. A connection that is listed in both directions gives one
+    warning."""
     said = set()
     for proof in proofs:
         c = proof.connection
@@ -113,7 +116,8 @@ def _steep(who: str, where: str, ratio: float, node: Sequence[int], place: Itera
 
 
 def folded_notes(blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield a warning for each block with cells of negative volume although its Jacobian is positive at all nodes."""
+    """Yield a warning for each block that has cells of negative volume although its Jacobian is positive at all
+    nodes."""
     for block in blocks:
         if (found := folded_cells(block)) is not None:
             count, node = found

@@ -20,7 +20,8 @@ def history(
     out: Annotated[Path | None, option("--out", "FILE.csv", "Write the values there.")] = None,
     json: options.Json = False,
 ) -> int:
-    """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
+    """List the histories of a run, which are the time series that its monitors recorded, or show one of them: as a
+    summary, as CSV or as JSON."""
     with terminal.only_json(json):
         from hiresx.case.implicit_table import NAME as IMPLICIT
         from hiresx.case.monitors import RESIDUAL

@@ -13,7 +13,8 @@ HERE = str(Path(hiresx.__file__).parent)
 
 
 def describe(error: Exception) -> HiresxError | None:
-    """Return a message for an `error` that a library raised while hiresx imported it; None for any other error."""
+    """Return a HiresxError with a message for the user if `error` was raised by the import of a library that hiresx
+    needs. Return None for any other error."""
     if is_file_limit(error):
         return HiresxError(FILE_LIMIT, FILE_LIMIT_HINT)
     name = _missing(error) or _importing(error)

@@ -55,7 +55,7 @@ class ScriptOptions:
 
     @property
     def is_wanted(self) -> bool:
-        """True if a script is to be written."""
+        """Whether the options ask for a batch script, by --slurm or --pbs."""
         return self.slurm is not None or self.pbs is not None
 
 
@@ -99,7 +99,7 @@ def launch(
 ) -> int:
     """Run a case on many ranks of this machine, or write the script that does so under Slurm or PBS.
 
-    CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
+    CASE, all other options and the exit status are the same as for hiresx run. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
     SIGUSR2 end the run with a checkpoint.
     """
     _refuse_other_commands(run or [])
@@ -127,8 +127,9 @@ def _refuse_other_commands(arguments: list[str]) -> None:
 
 
 def parse_run_arguments(arguments: list[str]) -> _Words:
-    """Parse the options of `hiresx run` among the `arguments`, so that usage errors are reported here and not on every
-    rank. Raises Typer's usage errors, and HiresxError where no case is named."""
+    """Parse `arguments`, the words of a command line after `hiresx run`, so that usage errors are reported before ranks
+    are started. Return the words, the parsed values by the names of the parameters of `hiresx run`, and the words
+    without --backend, --out and --restart. Raises Typer's usage errors, and HiresxError if no case is named."""
     import typer
 
     from hiresx.cli.run import run
@@ -326,9 +327,10 @@ def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, rank
 
 
 def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int = 1) -> "Batch":
-    """Return the runs and resources of a batch job. `words`: the arguments of `hiresx run`. `script`: the options of
-    the script. `ranks`: number of ranks of the job; None: the number in `script`. `ranks_per_gpu`: number of ranks that
-    share a GPU. Raises HiresxError for options that batch scripts do not support."""
+    """Return the description of a batch job: its runs and resources. `words`: the parsed arguments of `hiresx run`.
+    `script`: the options of the batch script. `ranks`: number of ranks of the job; None: as `script` says.
+    `ranks_per_gpu`: number of ranks that share a GPU. Raises HiresxError for options that batch scripts do not
+    support."""
     from hiresx.launch import batch_script
 
     size, values = _ranks_of_node(words, script, ranks, ranks_per_gpu), words.values
@@ -362,8 +364,9 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
 
 
 def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
-    """Write the scripts of the job `made`, and print how to submit them. `script`: the options. `as_json`: whether JSON
-    is printed. Returns the exit status. Raises HiresxError if a script cannot be written."""
+    """Write the batch scripts of the job `made`, print how to submit them, and return the exit status 0. `script`: the
+    options, with the files to write. `as_json`: whether JSON is printed in place of text. Raises HiresxError if a
+    script cannot be written."""
     from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script

@@ -38,18 +38,20 @@ class LookOptions:
     font: Annotated[float | None, _option("--font", "POINTS", "Size of the letters; 9 if absent.")] = None
 
     def given_options(self) -> dict[str, Any]:
-        """Return the options that were set, by name."""
+        """Return the values of those options of the command line that were given, by the names of the options, such as
+        "--zoom"."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         asked = {name: value for name, value in values.items() if value not in (None, False)}
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}
 
     def arguments(self) -> dict[str, Any]:
-        """Return the options for a function that draws, as a dictionary with the entry "look": the `Look` that they
-        describe."""
+        """Return {"look": look}, an argument for a function that draws a picture: the `Look` (appearance) that these
+        options describe."""
         return {"look": self.look()}
 
     def look(self) -> "Look":
-        """Return the `Look` that these options describe. Raises HiresxError for an option with an invalid value."""
+        """Return the appearance of a picture, a `Look`, that these options describe. Raises HiresxError for an option
+        with an invalid value."""
         from hiresx.output.show.look import Look
 
         is_number = self.levels is not None and self.levels.strip().isdigit()

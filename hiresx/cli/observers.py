@@ -17,10 +17,11 @@ def read(
     azimuth: float | None = None,
     azimuths: int | None = None,
 ) -> np.ndarray | ObserverArc:
-    """Parse the places of observers, (m, 3). `observers`: "x,y,z;x,y,z", or the path of a CSV file with columns x, y,
-    z. `arc`: "radius,from,to,number", with angles in degrees, around `centre` (by default the origin), in the half
-    plane at the angle `azimuth` (by default 0), or in `azimuths` half planes around the axis. Raises HiresxError unless
-    exactly one of `observers` and `arc` is given, for an option that needs an arc, and for a text that cannot be
+    """Return the positions of acoustic observers, an array of shape (m, 3) in units of the length scale L, or an
+    `ObserverArc`, from options of the command line. `observers`: "x,y,z;x,y,z", or the path of a CSV file with columns
+    x, y, z. `arc`: "radius,from,to,number", with angles in degrees, around `centre` (by default the origin), in the
+    half plane at the angle `azimuth` (by default 0), or in `azimuths` half planes around the x axis. Raises HiresxError
+    unless exactly one of `observers` and `arc` is given, for an option that needs an arc, and for a text that cannot be
     parsed."""
     if (observers is None) == (arc is None):
         raise HiresxError("observers are given by --observers or by --arc", "give one of them, e.g. --arc 50,20,160,15")

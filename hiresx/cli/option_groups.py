@@ -18,8 +18,8 @@ class Only:
 
 
 def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `command` with a signature for Typer in which the fields of a dataclass replace the parameter of that
-    type, in their order."""
+    """Return a function for Typer that calls `command`. Each parameter of `command` that is a dataclass of options is
+    replaced by one parameter for each field, in the order of the fields."""
     groups = {p.name: group for p in inspect.signature(command).parameters.values() if (group := _group(p))}
 
     def call(**given: Any) -> Any:
@@ -39,8 +39,8 @@ def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
 def with_parameters(
     call: Callable[..., Any], command: Callable[..., Any], parameters: Iterable[Parameter]
 ) -> Callable[..., Any]:
-    """Return a function that calls `call`, which takes keyword arguments. It has the name and the docstring of
-    `command`, from which Typer makes the help text, and the signature `parameters`."""
+    """Return a function for Typer with the signature `parameters` that calls `call`, which takes keyword arguments. It
+    has the name and the docstring of `command`, from which Typer makes the help text."""
     functools.update_wrapper(call, command)
     shown = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]

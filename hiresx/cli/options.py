@@ -16,14 +16,15 @@ def _finite(param: typer.CallbackParam, value: Any) -> Any:
 
 
 def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
-    """Return an option of a command. `name`: its name. `metavar`: the name of its value. `text`: its help. `also`:
-    another name of it. `more`: further arguments of typer.Option."""
+    """Return the declaration of an option of a command for Typer. `name`: the option, such as "--out". `metavar`: the
+    name of its value in the help. `text`: its help text. `also`: a second name. `more`: further arguments of
+    typer.Option."""
     return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **{"callback": _finite, **more})
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
-    """Return an argument of a command. `metavar`: its name. `text`: its help. `more`: further arguments of
-    typer.Argument."""
+    """Return the declaration of a positional argument of a command for Typer. `metavar`: its name in the help. `text`:
+    its help text. `more`: further arguments of typer.Argument."""
     return typer.Argument(metavar=metavar, help=text, **more)
 
 
@@ -62,9 +63,9 @@ def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, 
 @overload
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None: ...
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
-    """Parse a list of finite numbers, separated by commas; None if `text` is None. `option`, `example`: the name of the
-    option and an example, for the error message. `counts`: the allowed numbers of entries. Raises HiresxError for any
-    other text."""
+    """Return the numbers in `text`, the value of the command-line option `option`, separated by commas; None if `text`
+    is None. `example`: a valid value, for the error message. `counts`: the allowed numbers of entries; none: any
+    number. Raises HiresxError for a text that is not such a list."""
     if text is None:
         return None
     try:

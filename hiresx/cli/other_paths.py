@@ -10,7 +10,7 @@ _OF_ANY = "hiresx plot draws folders of runs and their fields_*.nc; hiresx info 
 
 
 def refuse_sweep(path: Path, command: str) -> None:
-    """Raises HiresxError if `path` is the folder of a sweep, whose runs are in folders of their own. The hint shows how
+    """Raise HiresxError if `path` is the folder of a sweep, which contains the folders of its runs. The hint shows how
     to call `command` with one of these runs."""
     from hiresx.sweeps.folder import NAME
 
@@ -25,8 +25,8 @@ def refuse_sweep(path: Path, command: str) -> None:
 
 
 def refuse_no_fields(path: Path) -> None:
-    """Raises HiresxError if `path` is a file that contains no fields, the folder of a sweep, or the folder of a case
-    that was not run."""
+    """Raise HiresxError if `path` contains no fields to plot: if it is another kind of file, the folder of a sweep, or
+    the folder of a case that was not run."""
     from hiresx.output.show.describe import kind_of
 
     refuse_sweep(path, "hiresx plot")

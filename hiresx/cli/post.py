@@ -72,8 +72,8 @@ class Frame:
     time: Annotated[float | None, option("--time", "T", "Fields nearest to this time.")] = None
 
     def arguments(self) -> dict[str, Any]:
-        """The step or time to read, as `Run.fields` takes it. Raises HiresxError if both --step and --time are
-        given."""
+        """Return {"which": value}, an argument of `Run.fields`: the number of the time step (an integer) or the time (a
+        float) of the fields to read. Raises HiresxError if both --step and --time are given."""
         if self.step is not None and self.time is not None:
             raise HiresxError("--step and --time both choose the fields", "give one of them")
         return {"which": self.step if self.time is None else self.time}
@@ -99,8 +99,8 @@ class Observers:
     ] = None
 
     def arguments(self) -> dict[str, Any]:
-        """The places of the observers, as an argument of the analysis. Raises HiresxError as
-        `hiresx.cli.observers.read` does."""
+        """Return {"observers": value}, an argument of the analysis: the positions of the observers. Raises HiresxError
+        as `hiresx.cli.observers.read` does."""
         from hiresx.cli.observers import read
 
         return {"observers": read(**vars(self))}
@@ -194,7 +194,8 @@ def spectrum(
     reference: Annotated[Path | None, option("--reference", "CSV", "Also draw levels: columns f, level.")] = None,
     points_per_wave: PointsPerWave = None,
 ) -> Any:
-    """Spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
+    """Compute power spectra of probes and other histories by Welch's method, their peaks, and the coherence and phase
+    of pairs of signals."""
 
 
 @_analysis("jet")
@@ -202,7 +203,7 @@ def jet(
     run: Annotated[list[Path], argument("RUN...", "Folders of runs; several share the page.")],
     times: TimeRange,
     lips: Annotated[
-        str | None, option("--lips", "NAME", "History with a place at each lip; searched if absent.")
+        str | None, option("--lips", "NAME", "History with a point at each lip; searched if absent.")
     ] = None,
     line: Annotated[
         str | None, option("--line", "NAME[.COLUMN]", "History along the shear layer; searched if absent.")
@@ -225,7 +226,8 @@ def jet(
         list[Path] | None, option("--points", "CSV", "Measured points with the columns Mj and Ls or St; repeatable.")
     ] = None,
 ) -> Any:
-    """Under-expanded jets: shock cells, core, screech and its mode, compared with theory; writes a page, jet.html.
+    """Analyse under-expanded jets: shock cells, potential core, screech and its mode, compared with theory; write a
+    page, jet.html.
 
     Several runs share one page, which is written into the folder of the first run. Options that describe the jet or its
     probes apply to the first run."""
@@ -238,12 +240,13 @@ def correlate(
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. shear.v.")],
     times: TimeRange,
     at: Annotated[
-        float | None, option("--at", "S", "Distance of the reference place from the first; middle if absent.")
+        float | None, option("--at", "S", "Distance of the reference point from the first; middle if absent.")
     ] = None,
     longest: Annotated[float | None, option("--lag", "T", "The largest lag.")] = None,
     reach: Annotated[float, option("--reach", "S", "Distance downstream for convection velocities.")] = 1.5,
 ) -> Any:
-    """Two-point and space-time correlations along a probe, integral scales, convection velocity."""
+    """Compute two-point and space-time correlations along the line of a probe, integral scales and convection
+    velocities."""
 
 
 @_analysis("azimuthal")
@@ -255,7 +258,7 @@ def azimuthal(
     *,
     strouhal: Strouhal,
 ) -> Any:
-    """Azimuthal modes of a ring of places around the x axis: axisymmetric, helical and flapping tones."""
+    """Compute the azimuthal modes of a ring of points around the x axis: axisymmetric, helical and flapping tones."""
 
 
 @_analysis("xt")
@@ -263,9 +266,9 @@ def xt(
     run: Folder,
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. axis.p.")],
     times: TimeRange,
-    fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each place.")] = False,
+    fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each point.")] = False,
 ) -> Any:
-    """Draw the values along the line of a probe over place and time."""
+    """Draw the values along the line of a probe over position and time."""
 
 
 @_analysis("profile")
@@ -276,7 +279,8 @@ def profile(
     which: Annotated[int | None, option("--step", "N", "Fields of step N (-1: the last), not the averages.")] = None,
     others: Others = None,
 ) -> Any:
-    """Averages, or fields, along lines."""
+    """Draw profiles of variables along straight lines through the grid, from time averages or from the fields of one
+    step."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -288,7 +292,8 @@ def turbulence(
     ] = None,
     frame: Annotated[str, option("--frame", "xyz|wall", "Axes of velocities and stresses.")] = "xyz",
 ) -> Any:
-    """Favre stresses, wall units and budgets of averages, over homogeneous directions."""
+    """Compute Favre stresses, profiles in wall units and budgets from time averages, averaged over homogeneous
+    directions."""
 
 
 @_analysis("amplification")
@@ -297,7 +302,8 @@ def amplification(
     ahead: Annotated[str | None, option("--ahead", "A,B", "Range of x ahead of the shock; found if absent.")] = None,
     behind: Annotated[str | None, option("--behind", "A,B", "Range of x behind the shock; found if absent.")] = None,
 ) -> Any:
-    """Amplification of turbulence by a plane shock, from averages, beside linear interaction analysis."""
+    """Compute the amplification of turbulence by a plane shock from time averages, and by linear interaction
+    analysis."""
     return {"ahead": _range(ahead, "--ahead"), "behind": _range(behind, "--behind")}
 
 
@@ -320,7 +326,8 @@ def wavenumber(
     every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
-    """Spectra of fields over the wavenumber in a homogeneous direction, averaged over times and other directions."""
+    """Compute spectra of fields over the wavenumber in a homogeneous direction, averaged over times and other
+    directions."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -331,7 +338,7 @@ def energy_spectrum(
     every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
-    """Spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
+    """Compute the spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
 
 
 @_analysis("slice")
@@ -344,7 +351,8 @@ def slice(
     *,
     look: LookOptions,
 ) -> Any:
-    """Draw one variable on a plane of fields or averages, with contour lines, zoom and choice of colours."""
+    """Draw one variable on a plane of the fields or of the time averages, with contour lines, zoom and choice of
+    colours."""
     if averages and any(given is not None for given in (frame.step, frame.time, subset)):
         raise HiresxError("--step, --time and --subset choose fields, not averages", "leave them or --averages out")
 
@@ -365,7 +373,8 @@ def isosurface(
     opacity: Annotated[float, option("--opacity", "X", "Opacity of the surfaces, above 0 to 1.")] = 1.0,
     look: SurfaceLook,
 ) -> Any:
-    """Surfaces on which a variable of a 3-D field has given values, coloured by another variable (needs PyVista)."""
+    """Draw surfaces on which a variable of a 3-D field has given values, coloured by another variable (needs
+    PyVista)."""
     levels = options.numbers(values, "VALUES", "0.5,1")
     return {"values": levels, "clip": options.numbers(clip, "--clip", "0,10,-3,3,-1,1", 6)}
 
@@ -384,7 +393,7 @@ def animate(
     out: Annotated[Path | None, option("--out", "FILE", ".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")] = None,
     json: options.Json = False,
 ) -> int:
-    """A film of one variable, MP4 or GIF."""
+    """Write a film of one variable, MP4 or GIF."""
     with terminal.only_json(json):
         from hiresx.post.animate import animate as make
 
@@ -410,7 +419,8 @@ def spod(
     subset: Subset = "fields",
     look: Annotated[LookOptions, Only("zoom")],
 ) -> Any:
-    """Spectral proper orthogonal decomposition of plane fields: the modes with the most energy at each frequency."""
+    """Compute the spectral proper orthogonal decomposition of plane fields: the modes with most energy at each
+    frequency."""
 
 
 @_analysis("wall")
@@ -435,7 +445,8 @@ def wall(
     *,
     times: TimeRange,
 ) -> Any:
-    """Pressure, friction and heat flux along walls, their coefficients and y+: newest checkpoint, sample or mean."""
+    """Compute pressure, friction and heat flux along walls, their coefficients and y+, from the newest checkpoint or
+    from samples of a force."""
     return {"velocity": options.numbers(velocity, "--velocity", "0.5,0,0", 3)}
 
 
@@ -463,4 +474,5 @@ def farfield(
     welch: Welch,
     strouhal: Strouhal,
 ) -> Any:
-    """Sound at observers, computed from a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
+    """Compute the sound at observers from the flow on a surface (Ffowcs Williams-Hawkings): signals, spectra
+    and overall levels."""

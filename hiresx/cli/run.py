@@ -327,10 +327,11 @@ def _where(key: str, end: float, at: float) -> str:
 
 
 def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float, float] | None:
-    """Check whether the checkpoint `found` has already reached an end of `case`. Returns the key of this end, its
-    value, and the time or the number of steps of the checkpoint; None if no end is reached. A steady flow ends when its
-    residual has fallen by `implicit.drop`. If the residual is only round-off, the flow has converged, too, and the key
-    is "". Raises HiresxError for a checkpoint of another case."""
+    """Return whether the checkpoint `found` has already reached an end of `case`: the key of this end (such as
+    "time.end"), its value, and the time or the number of steps of the checkpoint. Return None if the run can continue.
+    A steady flow ends when its residual has fallen by the factor `implicit.drop`. If the residual is only round-off,
+    the flow has converged as well, and the key is "". All ranks of `comm` must call this. Raises HiresxError for a
+    checkpoint of another case."""
     from hiresx.case.implicit_table import NAME as IMPLICIT
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
@@ -363,8 +364,8 @@ def _steady_end(memory: Mapping[str, float], drop: float) -> tuple[str, float, f
 
 
 def latest_run(out: Path | None) -> Path:
-    """Return the run to continue if the user names none: `out`, or the run in runs/ with the newest checkpoint. Raises
-    HiresxError if there is none."""
+    """Return the folder of the run to continue if the user names none: `out`, or the run in the folder runs/ with the
+    newest checkpoint. Raises HiresxError if there is none."""
     from hiresx.output.saved import checkpoint
 
     if out is not None:
@@ -376,10 +377,8 @@ def latest_run(out: Path | None) -> Path:
 
 
 def output_directory(out: Path | None, case: "Case") -> Path:
-    """Return the folder of a new run: `out`, or the first free runs/<case>[-<preset>]-<n>.
-
-    Raises HiresxError when it cannot be written, or `out` holds a run already.
-    """
+    """Create and return the folder of a new run: `out`, or the first unused runs/<case>[-<preset>]-<n>. Raises
+    HiresxError if it cannot be created, or if `out` contains a run already."""
     from hiresx.output.saved import directories, files
 
     if out is not None:
@@ -402,7 +401,8 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
 
 def refuse_existing_run(out: Path) -> None:
-    """Raises HiresxError if the folder `out` contains a run. The message says so if a process is computing this run."""
+    """Raise HiresxError if the folder `out` contains a run. The message says whether a process is still computing this
+    run."""
     from hiresx.output.saved import checkpoint, directories
 
     if os.path.lexists(out / "run.json"):
@@ -425,7 +425,8 @@ def discard(directory: Path, absent: Sequence[Path]) -> None:
 
 
 def record(directory: Path) -> dict[str, Any]:
-    """Return the content of run.json in `directory`; an empty dictionary if there is no such file."""
+    """Return the content of the file run.json in `directory`, the record of a run; an empty dictionary if there is no
+    such file."""
     from hiresx.output.saved import record as records
 
     return records.read_or_empty(directory)

@@ -100,7 +100,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def show(document: dict[str, Any]) -> None:
-    """Print the tables of a scaling result."""
+    """Print `document`, the result of a scaling experiment or prediction, as tables."""
     if document["rows"]:
         terminal.table(
             f"{document['mode']} scaling of {document['case']}",

@@ -74,8 +74,8 @@ def sweep(
     Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs become a job
     array, and --table makes the table afterwards.
 
-    Exit status: 0 all runs are finished; 2 an error to correct; 3 a run failed, or something of it could not be found
-    (the table says what); 130 Ctrl-C; 128 + N another signal N.
+    Exit status: 0 all runs are finished; 2 an error to correct; 3 a run failed, or a column of the table could not be
+    computed for it (the table says which); 130 Ctrl-C; 128 + N another signal N.
     """
     with terminal.only_json(json):
         from hiresx.sweeps import folder, run_numbers

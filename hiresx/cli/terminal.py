@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def end_with_error(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
-    """Print the error that ends this process, as `error` does. An error that occurred on all ranks is printed once.
-    Returns `status`. `more`: further entries of the JSON document."""
+    """Print the error that ends this process, as `error` does, and return the exit status `status`. An error that
+    occurred on all ranks of an MPI run is printed once. `cause`: the exception. `more`: further entries of the JSON
+    document."""
     try:
         from hiresx.mpi.communicator import end_process
     except Exception:  # it imports NumPy, which may be broken
@@ -26,8 +27,8 @@ def end_with_error(cause: BaseException, status: int, message: str, hint: str, a
 
 
 def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
-    """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout. `more`: further entries of the JSON
-    document."""
+    """Print an error `message` and a `hint` to stderr or, if `as_json` is true, to stdout as the JSON document
+    {"error", "hint", ...}. `more`: further entries of the document."""
     with ignore_broken_output():
         if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # otherwise `_leave_stdout` handles it
             # mend: the former name of hint, for one version
@@ -46,7 +47,7 @@ def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
 
 
 def note(line: str) -> None:
-    """Print the text `line`, which is not an error, to stderr."""
+    """Print the text `line` to stderr as a note, which is not an error."""
     with ignore_broken_output():
         print(f"note: {line}", file=sys.stderr, flush=True)
 
@@ -58,7 +59,7 @@ def progress(line: str) -> None:
 
 
 def note_once(line: str) -> None:
-    """Print the text `line` to stderr, on the first rank only."""
+    """Print the text `line` to stderr as a note, on the first rank of an MPI run only."""
     from hiresx.mpi.launcher_environment import process_number
 
     if process_number() == 0:
@@ -66,7 +67,7 @@ def note_once(line: str) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print `document` as JSON to stdout. NumPy's numbers and paths are converted, and nan and inf become null."""
+    """Print `document` as JSON to stdout. Numbers of NumPy and paths are converted, and nan and inf become null."""
     import json
 
     with _to_stdout():
@@ -75,14 +76,15 @@ def print_json(document: Any) -> None:
 
 @contextlib.contextmanager
 def only_json(as_json: bool) -> Iterator[None]:
-    """Return a context in which output to stdout is redirected to stderr if `as_json` is true, so that stdout contains
-    only JSON."""
+    """Return a context manager that redirects output from stdout to stderr if `as_json` is true, so that stdout
+    contains only the JSON document that is printed afterwards."""
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         yield
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print the table `title` with its `columns` and `rows`. Numbers are aligned to the right."""
+    """Print a table to stdout. `title`: its title. `columns`: the headings. `rows`: the cells of each row. Columns of
+    numbers are aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -144,7 +146,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def text(value: Any) -> str:
-    """Return a value as readable text: floats with six digits, lists and tables separated by commas."""
+    """Return `value` as readable text: floats with six digits, entries of lists and dictionaries separated by
+    commas."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, float):
@@ -157,8 +160,9 @@ def text(value: Any) -> str:
 
 
 def say(line: str, needed: bool = True) -> None:
-    """Print a line without markup and wrapping, so that paths and commands can be copied. If it cannot be written, a
-    HiresxError is raised; if `needed` is false, which is for reports on finished work, a note is printed instead."""
+    """Print `line` to stdout without markup and wrapping, so that paths and commands can be copied. If it cannot be
+    written, HiresxError is raised if `needed` is true; otherwise, as for reports on finished work, only a note is
+    printed to stderr."""
     try:
         with ignore_broken_output(), _to_stdout():
             print(line, flush=True)
@@ -169,7 +173,8 @@ def say(line: str, needed: bool = True) -> None:
 
 
 def console() -> "Console":
-    """Return the console for tables. If its output goes to a file, the console is so wide that no line is wrapped."""
+    """Return the console of the library Rich on which tables are printed. If its output goes to a file, it is 160
+    characters wide."""
     from rich.console import Console
 
     from hiresx.mpi.launcher_environment import launcher_name

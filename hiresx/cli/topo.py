@@ -34,8 +34,8 @@ def show(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Show the machine, or a recording of another one, or save a snapshot. Without a further command this is what
-    hiresx topo does. Returns the exit status."""
+    """Show the machine, or a recording of another one, or save a snapshot. The command hiresx topo alone does the same.
+    Returns the exit status."""
     if context.invoked_subcommand is not None:
         return 0
     with terminal.only_json(json):
@@ -94,7 +94,7 @@ def plan(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Place ranks on the GPUs of a machine: every strategy, what it costs, and the busiest link."""
+    """Compare strategies that place ranks on the GPUs of a machine: the time of an exchange, and the busiest link."""
     with terminal.only_json(json):
         if bytes_ is not None and case is not None:
             raise HiresxError(
@@ -178,7 +178,7 @@ def measure(
     save: Annotated[Path, option("--save", "FILE.json", "The snapshot to write.")] = Path("machine.json"),
     json: options.Json = False,
 ) -> int:
-    """Measure bandwidth and latency between all GPUs and host memory, and write them into a snapshot."""
+    """Measure bandwidth and latency between all GPUs and host memory, and write the results into a snapshot."""
     with terminal.only_json(json):
         from hiresx.topology import machine as description
         from hiresx.topology.discover import discover
@@ -204,8 +204,8 @@ def verify(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Under mpirun: place and bind the ranks as a run does, and report the actual devices of each. The exit status is 1
-    if a rank is not where it should be."""
+    """Place and bind the ranks that mpirun has started, as a run does, and report the actual devices of each rank. The
+    exit status is 1 if a rank is not where it should be."""
     from dataclasses import asdict
 
     with terminal.only_json(json):
@@ -252,9 +252,9 @@ def verify(
 
 def case_bytes(name: str, preset: Sequence[str], ranks: int) -> list[list[int]]:
     """Return how many bytes each rank sends to each other rank in one exchange of the state: a row for each sender, a
-    column for each receiver. `name`: the name or file of a case, which is partitioned for `ranks` ranks. `preset`: the
-    names of presets of the case; later ones override earlier ones. Raises HiresxError if the grid cannot be partitioned
-    for so many ranks."""
+    column for each receiver. `name`: the name or file of a case, whose grid is divided among `ranks` ranks. `preset`:
+    the names of presets of the case; later ones override earlier ones. Raises HiresxError if the grid cannot be divided
+    among so many ranks."""
     from hiresx import grid
     from hiresx.case import load
     from hiresx.decomposition import decompose, split

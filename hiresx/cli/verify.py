@@ -11,7 +11,7 @@ from hiresx.cli.options import argument, option
 def verify(
     groups: Annotated[
         list[str] | None,
-        argument("[GROUP]...", "Groups of checks; absent: those of seconds; long: those of minutes; all."),
+        argument("[GROUP]...", "Groups of checks; absent: groups of seconds; long: groups of minutes; all."),
     ] = None,
     backend: options.Backend = "auto",
     plan: Annotated[

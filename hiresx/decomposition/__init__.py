@@ -1,5 +1,5 @@
-"""Decomposition of the grid: parts for the ranks, the connection or boundary condition of every face node, and ghost
-nodes."""
+"""Decomposition of the grid: the boxes of nodes that the ranks compute, the connection or boundary condition of every
+face node, and ghost nodes."""
 
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.domain import Domain, domain

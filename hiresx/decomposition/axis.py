@@ -1,4 +1,4 @@
-"""The check that a grid can be rotated about the x axis."""
+"""The check that a plane grid can be used for axisymmetric flow about the x axis."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,15 +20,14 @@ UNRESOLVED = 1e-2
 
 
 def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections: Sequence[Connection]) -> None:
-    """Check the blocks of an axisymmetric case. `patches`, `connections`: the patches and connections of the whole
+    """Check that the blocks of an axisymmetric case can be rotated about the x axis, and that the condition `axis` is
+    set where they touch this axis. `patches`, `connections`: the boundary conditions and block connections of the whole
     blocks. Raises HiresxError
-
     - for a block that is not two-dimensional;
     - for a connection to another radius, naming the face;
     - for a node below the axis y = 0, naming the node;
     - for a node on the axis without the condition `axis`, and for a node with this condition that is not on the axis;
-    - for a node so close to the axis that its neighbours cannot resolve the flow there.
-    """
+    - for a node so close to the axis that the spacing to its neighbours cannot resolve the flow there."""
     extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y))
     for c in connections:
         # only a shift along the axis changes neither radii nor the directions of y and z

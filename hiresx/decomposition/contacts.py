@@ -1,5 +1,5 @@
-"""Contacts of boxes of nodes, with the number of nodes: the graph that is cut when blocks are distributed over
-ranks."""
+"""Contacts between boxes of nodes: which boxes exchange ghost values, and how many face nodes touch. They are the edges
+of the graph that is cut when blocks are distributed over ranks."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from hiresx.grid.blocks import FACES
 
 
 class Boxes(NamedTuple):
-    """n boxes of nodes. `whole` (n,): for each box, the number of the whole block that contains it. `ranges` (n, 3, 2):
-    its half-open index ranges along i, j and k. Both are int64 arrays."""
+    """n boxes of nodes. `whole` (n,): for each box, the number of the block that contains it. `ranges` (n, 3, 2): its
+    half-open index ranges along i, j and k. Both are int64 arrays."""
 
     whole: np.ndarray
     ranges: np.ndarray
 
     @property
     def sizes(self) -> np.ndarray:
-        """Sizes of the boxes, (n, 3)."""
+        """Numbers of nodes of the boxes along i, j and k, int64 (n, 3)."""
         return self.ranges[:, :, 1] - self.ranges[:, :, 0]
 
 
@@ -37,8 +37,8 @@ class Contacts(NamedTuple):
 
 
 def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, int]]]:
-    """Return, for each of `count` boxes, the list of the contacts from which it receives ghosts: tuples (number of the
-    other box, face, number of nodes)."""
+    """Return, for each of `count` boxes of nodes, the contacts through which it receives ghost values, as tuples
+    (number of the sending box, face of the receiving box from 0 to 5, number of face nodes)."""
     links: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
     for to, source, face, nodes in zip(*(column.tolist() for column in contacts), strict=True):
         links[to].append((source, face, nodes))
@@ -46,13 +46,13 @@ def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, in
 
 
 def boxes(parts: Sequence[Part]) -> Boxes:
-    """Return the boxes of parts, in their order."""
+    """Return arrays with the boxes of nodes and the block numbers of `parts`, in the same order."""
     whole = np.array([part.whole for part in parts], dtype=np.int64)
     return Boxes(whole, np.array([part.box for part in parts], dtype=np.int64).reshape(-1, 3, 2))
 
 
 class Neighbourhood:
-    """Search for the contacts between boxes into which the blocks of a decomposition are cut."""
+    """A search for the contacts between the boxes of nodes into which the blocks of a decomposition are cut."""
 
     def __init__(self, decomposition: Decomposition):
         connections = decomposition.connections
@@ -68,7 +68,8 @@ class Neighbourhood:
         self._ghost[every, self._face // 2] += np.where(self._face % 2, 1, -1)[:, None]
 
     def contacts(self, boxes: Boxes) -> Contacts:
-        """Return the contacts between the `boxes` into which the whole blocks are cut."""
+        """Return the contacts between `boxes`, the boxes of nodes into which the blocks of the grid are cut: all pairs
+        of boxes that exchange ghost values, at cuts and across block connections."""
         found = [*self._cuts(boxes), self._find_connected(boxes)]
         return Contacts(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 

@@ -25,27 +25,27 @@ AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 
 def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | GhostLayers]:
-    """Return the coordinates x, y, z of every block with as many ghost layers as the decomposition's halo has in all
-    three directions, singleton ones included: float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference
-    lengths.
+    """Return the coordinates x, y, z of every block including its ghost nodes: float64 arrays (nk + 2 halo, nj + 2
+    halo, ni + 2 halo), in reference lengths. All three directions have ghosts, also those with a single node; `halo` is
+    the number of ghost layers of the decomposition.
 
     Where a ghost node lies:
-
-    - behind a connection: where its donor node lies, moved as the connection says;
-    - behind the axis of axisymmetric flow, if lines meet it at right angles: at the mirror image (x, -y, z) of the
-      node before it;
-    - behind the plane of symmetry of half a ring around a pole: at its mirror image;
-    - behind a patched face, a no-slip wall, an open face (`hiresx.decomposition.open_faces`), and a wall whose ghosts
-      take the flow at mirrored places (`hiresx.decomposition.oblique_walls`), where polynomials are safe: on a
-      polynomial through the nodes before it (`hiresx.grid.patched`);
+    - behind a connection: at the position of its donor node, moved by the motion of the connection;
+    - behind the axis of axisymmetric flow, if lines meet it at right angles: at the mirror image (x, -y, z) of the node
+      before it;
+    - behind a plane of symmetry in which a pole lies (a line to which a block face has collapsed): at its mirror image;
+    - behind a patched face (which touches other blocks without common nodes), a no-slip wall, an open face
+      (`hiresx.decomposition.open_faces`), and a wall whose ghosts take the flow at their mirror images instead of nodes
+      (`hiresx.decomposition.oblique_walls`), where polynomials are safe: on a polynomial through the nodes before it
+      (`hiresx.grid.patched`);
     - behind any other physical boundary: at the point reflection x_{-m} = 2 x_0 - x_m.
 
     Singleton directions are extruded by unit steps along their axis (j along y, k along z). The ghosts of edges and
-    corners are nodes behind a connection if there is one. Therefore the ghosts of a cut block are those of the whole
-    block. Several connections may lead to different nodes (at an edge where 3 or 5 blocks meet, or at the end of a
-    C-grid's cut). Then a connection whose two sides do not share nodes has priority, because it is a cut through one
-    block; among others the order is i, j, k. A block that is left in its file has `GhostLayers` instead.
-    """
+    corners are nodes behind a connection if there is one. Therefore a block that is cut has the same ghosts as the
+    whole block. Several connections may lead to different nodes (at an edge where 3 or 5 blocks meet, or at the end of
+    a C-grid's cut). Then a connection whose two sides do not share nodes has priority, because it is a cut through one
+    block; among others the order is i, j, k. A block whose coordinates are left in the grid file has `GhostLayers`
+    instead of arrays."""
     blocks, halo = decomposition.blocks, decomposition.stencil.halo
     # Singleton directions have no ghosts before the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]

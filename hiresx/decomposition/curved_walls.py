@@ -12,9 +12,10 @@ from hiresx.decomposition.patches import Decomposition, Patch
 
 
 def curved_walls(whole: Decomposition) -> frozenset[int]:
-    """Return the numbers of the patches of the whole blocks that lie on curved no-slip walls of given temperature.
-    Patches of one condition that continue each other, within a block or across connections, count as one wall. So the
-    result does not depend on how blocks are cut."""
+    """Return the numbers of the boundary patches that lie on curved no-slip walls of given temperature. `whole`: the
+    blocks of the grid before they are divided among ranks, with their patches. Patches of one condition that continue
+    each other, within a block or across connections, count as one wall, so that the result does not depend on how
+    blocks are cut."""
     found = {
         place: patch
         for place, patch in enumerate(whole.patches)

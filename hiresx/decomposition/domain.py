@@ -23,12 +23,12 @@ Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The grid of a run and its decomposition. `grid`: the grid. `whole`: its blocks with their connections and
-    patches. `cut`: the parts of all ranks with their connections and patches. `comm`: the ranks. `extended`:
-    coordinates of the whole blocks with ghost layers (see `extended_coordinates`). If the nodes of a block are not read
-    as a whole, but by parts from the file, `extended` has only the layers beside its faces, and `own` has the nodes
-    that this rank has read. `hierarchy`: the levels from which tiles are chosen during the run, None if the tiles do
-    not change."""
+    """The geometry of a run: the grid and its division among the ranks. `grid`: the grid. `whole`: its blocks with
+    their connections and boundary patches, not divided. `cut`: the boxes of nodes that the ranks compute, with their
+    connections and patches. `comm`: the ranks. `extended`: coordinates of the whole blocks with ghost layers (see
+    `extended_coordinates`). If the nodes of a block are left in the grid file, `extended` has only the layers beside
+    its faces, and `own` has the nodes that this rank has read. `hierarchy`: the levels of refinement from which boxes
+    of finer grid (tiles) are chosen during the run, None if the tiles do not change."""
 
     comm: Communicator
     grid: Grid
@@ -40,17 +40,19 @@ class Domain:
 
     @property
     def halo(self) -> int:
-        """Number of ghost layers of every block."""
+        """Number of ghost layers on each side of every block."""
         return self.whole.stencil.halo
 
     @property
     def mine(self) -> list[int]:
-        """Indexes in `cut` of the parts of this rank."""
+        """Indexes of the boxes of nodes that this rank computes, in the lists `cut.parts` and `cut.blocks` of all
+        ranks."""
         return [n for n, part in enumerate(self.cut.parts) if part.rank == self.comm.rank]
 
     def coordinates(self, part: Part) -> Coordinates:
-        """Return the coordinates x, y, z of a part with `halo` ghost layers on all sides: arrays (nk + 2 halo, nj + 2
-        halo, ni + 2 halo). The ghosts at a cut are nodes of the whole block."""
+        """Return the coordinates x, y, z of one part of the grid with `halo` ghost layers on all sides: arrays (nk + 2
+        halo, nj + 2 halo, ni + 2 halo), in reference lengths. `part`: the box of nodes of a block that one rank
+        computes. The ghosts at a cut through a block are nodes of that block."""
         if part in self.own:
             return self.own[part]
         extended = self.extended[part.whole]
@@ -66,13 +68,15 @@ def domain(
     parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     tiles: Choosing = Hierarchy.regions,
 ) -> Domain:
-    """Make the domain of a case: build its grid, add boundary conditions and ghost layers, and partition the blocks.
-    Collective; an error on one rank is raised on all.
+    """Build the geometry of a case: the grid, the boundary condition or connection of every face node, the coordinates
+    with ghost layers, and the division of the blocks among the ranks. Collective; an error on one rank is raised on
+    all.
 
-    `grid`: a grid in place of that of the case. `parts`: returns the parts into which the whole blocks are divided. If
-    it is None the blocks are not divided, and all are on rank 0. `tiles`: if refinement follows the flow, it chooses
-    the first tiles, the same on all ranks. Raises the errors of `build`, `decompose` and `split`.
-    """
+    `comm`: the ranks, by default this process alone. `grid`: a grid that replaces the grid of the case. `parts`: a
+    function that returns the boxes into which the blocks are divided, with their ranks; without it, blocks are not
+    divided, and rank 0 has all. `tiles`: a function that chooses the first refined boxes if a criterion refines the
+    grid during the run; its result must be the same on all ranks. Raises the errors of `build`, `decompose` and
+    `split`."""
     comm = comm or single_process()
     adapts = case.refine is not None and case.refine.criterion is not None
     fixed = None if adapts else case.refine  # the table, if the levels do not change
@@ -117,8 +121,9 @@ def with_tiles(
     tiles: Choosing,
     parts: Callable[[Decomposition], Sequence[Part]] | None,
 ) -> Domain:
-    """Make the domain of the tiles that `tiles` chooses from a hierarchy of levels. `parts`: returns the parts into
-    which its blocks are divided. Collective; an error on one rank is raised on all. Raises the errors of
+    """Build the geometry of a refined grid from the levels of refinement in `hierarchy`. `tiles`: a function that
+    chooses the refined boxes (tiles) of all levels. `parts`: a function that returns the boxes into which the blocks
+    and tiles are divided, with their ranks. Collective; an error on one rank is raised on all. Raises the errors of
     `Hierarchy.with_tiles` and `split`."""
     taken = tiles(hierarchy)
     with comm.together():
@@ -127,8 +132,9 @@ def with_tiles(
 
 
 def cut_again(ground: Domain, parts: Callable[[Decomposition], Sequence[Part]]) -> Domain:
-    """Return the domain `ground` with its whole blocks divided into other parts, which `parts` returns. Grid and
-    coordinates stay the same. Collective; an error of `split` on one rank is raised on all."""
+    """Return the geometry `ground` with its blocks divided differently among the ranks. `parts`: a function that
+    returns the new boxes of nodes with their ranks. Grid and coordinates stay the same. Collective; an error of `split`
+    on one rank is raised on all."""
     cut = _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
     return replace(cut, hierarchy=ground.hierarchy)
 

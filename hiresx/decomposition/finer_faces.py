@@ -22,9 +22,10 @@ Size = tuple[int, int, int]
 
 
 def finer_range(range_: Range, face: str, size: Size, before: bool = False) -> Range:
-    """Convert the nodes `range_` of a `face` to the next finer level, on which the block has `size` nodes along i, j
-    and k. The result contains the same nodes and those halfway to the next nodes of the face. If `before` is true, it
-    also contains those halfway to the previous nodes."""
+    """Return the node ranges of a part of a block face on the next finer level of refinement. The result contains the
+    nodes of `range_` and the nodes halfway to the next nodes of the face. If `before` is true, it also contains the
+    nodes halfway to the previous ones. `range_`: half-open index ranges (i, j, k) on the coarser level. `size`: (ni,
+    nj, nk) of the block on the finer level."""
     d = direction(face)
     return triple(
         layer(face, size) if e == d else (0, 1) if size[e] == 1 else (max(2 * lo - before, 0), min(2 * hi, size[e]))
@@ -35,9 +36,9 @@ def finer_range(range_: Range, face: str, size: Size, before: bool = False) -> R
 def finer_ranges(
     connections: "Sequence[Connection]", patches: "Sequence[Patch]", sizes: Sequence[Size]
 ) -> tuple[list[list[Range]], list[list[Range]]]:
-    """Return the nodes of a finer level that belong to each of the `connections` and of the `patches` of the next
-    coarser level. `sizes`: the sizes of the blocks on the finer level. An entry has several ranges if its nodes do not
-    form one range."""
+    """Return which face nodes of a finer level of refinement belong to each of the `connections` and to each of the
+    boundary `patches` of the next coarser level: two lists of lists of half-open index ranges. `sizes`: (ni, nj, nk) of
+    the blocks on the finer level. An entry has several ranges if its nodes do not form one range."""
     both: list[Connection | Patch] = [*connections, *patches]
     found: list[list[Range]] = [[finer_range(of.range, of.face, sizes[of.block])] for of in both]
     rank = [0] * len(connections) + [2 if p.condition.kernel == "no_slip" else 1 for p in patches]

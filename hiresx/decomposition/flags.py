@@ -1,4 +1,5 @@
-"""The criteria of `[refine]` at each node, and the tiles of finer levels that they select."""
+"""The criteria for grid refinement (the table [refine] of a case) at each node, and the boxes of finer grid (tiles)
+that they select."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,29 +17,29 @@ CRITERIA = ("density-curvature", "density-gradient", "vorticity")
 
 
 def marks(table: Refine, value: np.ndarray) -> np.ndarray:
-    """Return an integer array of the shape of `value`, the values of the refinement criterion: 2 where it exceeds
-    `refine`, 1 where it exceeds only `coarsen`, else 0. `table`: the table [refine] of the case."""
+    """Return an integer array that says what the refinement criterion demands at each node: 2 (refine) where `value`
+    exceeds the threshold `refine`, 1 (keep refined) where it exceeds only `coarsen`, otherwise 0. `value`: the
+    criterion at the nodes, an array of any shape. `table`: the table [refine] of the case file."""
     return (value > table.coarsen_above).astype(np.int8) + (value > table.refine_above)
 
 
 def looked_at(table: Refine) -> int:
-    """Return the number of flow variables that the criterion of `table`, the table [refine], reads: the first ones of
-    rho, u, v, w."""
+    """Return how many of the flow variables rho, u, v, w the refinement criterion reads: 1 (rho) or 4. `table`: the
+    table [refine] of the case file."""
     return 4 if table.criterion == "vorticity" else 1
 
 
 def criterion(table: Refine, flow: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
-    """Evaluate the refinement criterion of `table`, the table [refine], at the nodes of a box; returns an array (nk,
-    nj, ni). `flow`: the variables that it reads (see `looked_at`). `nodes`: the coordinates x, y, z. These arrays have
-    one node more on each side of every direction with more than one node. `beyond` (3, 2): whether these further nodes
-    are outside of the grid, along i, j, k and on each side; if so, no differences along the grid line are computed at
-    its last node.
+    """Evaluate the criterion for grid refinement at the nodes of a box, and return it as an array (nk, nj, ni).
+    `table`: the table [refine] of the case file. `flow`: the flow variables that the criterion reads (`looked_at`).
+    `nodes`: the coordinates x, y, z. The arrays in `flow` and `nodes` have one node more on each side of every
+    direction with more than one node. `beyond` (3, 2): whether these further nodes are outside of the grid, along i, j,
+    k and on each side; if so, no differences along the grid line are computed at its last node.
 
     "density-curvature" is the largest over the grid lines of half the second difference of density, divided by the sum
     of `floor` times density and the smaller of the first differences to the two next nodes (after Sun and Takayama,
     Journal of Computational Physics 150, 1999). It does not contain the spacing: it measures how well the spacing
-    resolves the flow.
-    """
+    resolves the flow."""
     if table.criterion == "vorticity":
         return _vorticity(flow[1:], nodes, beyond)
     rho = flow[0]
@@ -103,17 +104,19 @@ def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyo
 
 
 class Flags:
-    """Tiles of all levels that the refinement criterion selects. They are collected from boxes of nodes of the next
-    coarser levels. `above`: for each level and block, the tiles around a node at which the criterion exceeds `refine`.
-    `held`: the tiles that contain a node at which it exceeds `coarsen`. `hierarchy`: the levels of the grid."""
+    """The boxes of finer grid (tiles) of all levels that the refinement criterion selects. They are collected from
+    boxes of nodes of the next coarser levels. `above`: for each level and block, the mask of the tiles around a node at
+    which the criterion exceeds the threshold `refine`. `held`: the mask of the tiles that contain a node at which it
+    exceeds `coarsen`. `hierarchy`: the levels of the grid."""
 
     def __init__(self, hierarchy: Hierarchy):
         self._hierarchy, self._table = hierarchy, hierarchy.table
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
     def add(self, level: int, base: int, box: Range, marked: np.ndarray) -> None:
-        """Record the tiles that the criterion selects. `marked` (nk, nj, ni): the `marks` of the nodes `box` of block
-        `base` on `level`."""
+        """Record the boxes of finer grid (tiles) that the refinement criterion selects. `level`: the level on which the
+        criterion was evaluated. `base`: the number of the block. `box`: half-open index ranges of the evaluated nodes
+        on this level. `marked` (nk, nj, ni): the result of `marks` for these nodes."""
         table, finer = self._table, level + 1
         lattice = self._hierarchy.lattices[finer][base]
         space = self._hierarchy.spaces[finer, base]
@@ -128,15 +131,17 @@ class Flags:
                 )
 
     def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:
-        """Return the tiles that the criterion selects. `there`: the tiles that exist now, which are kept as long as the
-        criterion exceeds `coarsen` in them."""
+        """Return the boxes of finer grid (tiles) that the refinement criterion selects, as masks by level and block.
+        `there`: masks of the tiles that exist now; they are kept as long as the criterion exceeds the threshold
+        `coarsen` in them."""
         return [
             [above | (held & exists) for above, held, exists in zip(*of_level, strict=True)]
             for of_level in zip(self.above, self.held, there, strict=True)
         ]
 
     def together(self) -> None:
-        """Combine the tiles that the ranks have selected, so that every rank has those of all. Collective."""
+        """Combine the boxes of finer grid (tiles) that the ranks have selected, so that every rank has all of them.
+        Collective."""
         comm = self._hierarchy.comm
         for taken in (self.above, self.held):
             flat = [some.ravel() for level in taken for some in level]

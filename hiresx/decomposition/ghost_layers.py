@@ -45,16 +45,17 @@ class GhostLayers:
 
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
-        """Return ghost layers of `block` that use the arrays `layers`, which already contain the coordinates. `halo`:
-        number of ghost layers. `inside`: number of layers of nodes beside each face that are stored."""
+        """Return a `GhostLayers` object that uses existing arrays of coordinates. `block`: the block. `halo`: number of
+        ghost layers. `layers`: for each direction the coordinates of the layers beside its two faces. `inside`: number
+        of layers of nodes inside the block that the arrays contain at each face."""
         made = cls.__new__(cls)
         made._set_size(block, halo, inside)
         made.layers = list(layers)
         return made
 
     def without_interior(self, block: Block, halo: int) -> "GhostLayers":
-        """Return the layers with the `halo` ghost layers of the block alone, without its nodes. They suffice once all
-        ghosts have been computed."""
+        """Return a copy that contains only the `halo` ghost layers of the block and no nodes inside it. The nodes
+        inside are needed only until all ghosts have been computed."""
         layers = [
             np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
             for axis, held in enumerate(self.layers)
@@ -94,8 +95,9 @@ class GhostLayers:
 def coordinates_in_box(
     block: Block, ghosts: GhostLayers, halo: int, box: tuple[slice, slice, slice]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the coordinates x, y, z of the nodes and ghosts in the `box` [k, j, i] of a block with `halo` ghost
-    layers. Those of nodes are read from the file of the block, those of ghosts are taken from `ghosts`."""
+    """Return the coordinates x, y, z of the nodes and ghosts in a box of a block whose coordinates are left in the grid
+    file: arrays [k, j, i]. Coordinates of nodes are read from the file, coordinates of ghosts are taken from `ghosts`.
+    `box`: slices [k, j, i] of the block with its `halo` ghost layers."""
     ranges = [(s.start, s.stop) for s in box]
     result = np.empty((3, *(hi - lo for lo, hi in ranges)))
     pieces = []

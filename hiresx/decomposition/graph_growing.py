@@ -21,9 +21,9 @@ THIN = (0.25, 0.5, 0.9)
 
 
 class GraphGrowing:
-    """A partitioner that distributes the nodes of several blocks over ranks by graph growing: the part of a rank grows
-    from one box over neighbouring boxes. `boxes`: the blocks. `speed`: the relative speeds of the ranks, whose mean is
-    1. `least`: the smallest number of nodes of a part in each direction. `neighbourhood`: the connections of the
+    """A search for a distribution of the nodes of several blocks over ranks by graph growing: the region of a rank
+    grows from one box over neighbouring boxes. `boxes`: the blocks. `speed`: the relative speeds of the ranks, whose
+    mean is 1. `least`: the smallest number of nodes of a box in each direction. `neighbourhood`: the connections of the
     blocks."""
 
     def __init__(self, neighbourhood: Neighbourhood, boxes: Boxes, speed: Sequence[float], least: int):
@@ -39,8 +39,9 @@ class GraphGrowing:
                     self._near[n][other] = self._near[n].get(other, 0) + nodes + CONTACT
 
     def partitions(self) -> Iterator[tuple[Boxes, np.ndarray]]:
-        """Yield partitions as (boxes, rank of each box (n,)). They differ in the box from which the parts grow, in the
-        direction of growth, and in how thin the boxes that are cut off a block may be."""
+        """Yield candidate distributions of the grid over the ranks, each as (boxes of nodes, rank of each box (n,)).
+        They differ in the box from which the region of a rank grows, in the direction of growth, and in how thin the
+        boxes that are cut off a block may be."""
         for seed in self._seeds():
             order = self._order(seed)
             for thin in THIN:

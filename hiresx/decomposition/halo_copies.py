@@ -49,8 +49,8 @@ class HaloList:
 
 
 def padding(block: Block, halo: int) -> tuple[int, int, int]:
-    """Return the numbers of ghost layers (hi, hj, hk) of a block's padded arrays: `halo`, or 0 in singleton
-    directions."""
+    """Return the numbers of ghost layers (hi, hj, hk) that the arrays of a block have on each side: `halo`, or 0 in
+    directions with a single node."""
     return _padding(block.size, halo)
 
 
@@ -60,9 +60,9 @@ def _padding(size: Size, halo: int) -> Size:
 
 
 def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
-    """Return the shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts for a block, where hi, hj, hk are the
-    widths of `padding` for `halo` layers. The last direction with more than one node is enlarged to a multiple of
-    `ROW`; the additional entries are not used."""
+    """Return the shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array of a block with ghost nodes. hi, hj and hk are
+    `halo`, or 0 in directions with a single node. The last direction with more than one node is enlarged to a multiple
+    of 8; the additional entries are not used."""
     return _padded_shape(block.size, halo)
 
 
@@ -73,14 +73,14 @@ def _padded_shape(size: Size, halo: int) -> Size:
 
 
 def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None) -> list[HaloList]:
-    """Return one list per connection, ordered by (donor, block, connection), with the ghost nodes behind the connected
-    nodes. `mine`: indexes of blocks. If it is not None, only the lists are returned that fill ghosts of these blocks,
-    or copy from their nodes; the list of a connection does not depend on `mine`.
+    """Return, for each connection between blocks, the list of ghost nodes and of the nodes whose values they receive,
+    ordered by (donor, block, connection). `decomposition`: the blocks after their division among the ranks. `mine`:
+    indexes of blocks. If it is not None, only the lists are returned that fill ghosts of these blocks, or copy from
+    their nodes; the list of a connection does not depend on `mine`.
 
     All stencils run along one grid direction. Therefore no ghost value beside an edge or a corner is ever read, and the
-    lists do not contain such ghosts. `decomposition`: the parts of all ranks. Raises HiresxError for a block whose
-    padded arrays have more nodes than an int32 can count.
-    """
+    lists do not contain such ghosts. Raises HiresxError for a block whose arrays with ghosts have more nodes than an
+    int32 can count."""
     halo = decomposition.stencil.halo
     for block in decomposition.blocks:
         if prod(padded_shape(block, halo)) > LARGEST:
@@ -142,14 +142,15 @@ _ends_again = lru_cache(maxsize=1024)(_ends)
 
 
 def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Convert indexes (i, j, k), with 0 for the first node, to flat indexes into the padded array of a block with
-    `halo` ghost layers. `index`: an array (3, n), or three arrays that broadcast."""
+    """Convert node indexes (i, j, k) of a block to flat indexes into its array with ghosts (`padded_shape`). `index`:
+    an array (3, n), or three arrays that broadcast; 0 is the first node, and ghosts before it are negative. `halo`:
+    number of ghost layers."""
     return _flat(index, block.size, halo)
 
 
 def flat_box(lines: Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Return the flat indexes (nk, nj, ni), int32, of the nodes with the indexes `lines` along i, j, k. They refer to
-    the padded array of a block with `halo` ghost layers."""
+    """Return the flat indexes, int32 (nk, nj, ni), of all combinations of given node indexes, into the array of a block
+    with `halo` ghost layers (`padded_shape`). `lines`: the node indexes along i, j and k, three arrays."""
     (hi, hj, hk), (_, nj, ni) = _padding(block.size, halo), _padded_shape(block.size, halo)
     i, j, k = ((line + h).astype(np.int32) for line, h in zip(lines, (hi, hj, hk), strict=True))
     return (k[:, None] * nj + j)[:, :, None] * ni + i

@@ -14,8 +14,8 @@ from hiresx.grid.blocks import Range
 
 
 class LazyArray:
-    """An array that is computed when NumPy reads it: np.asarray calls `make`. `shape` and `dtype` are known before
-    that."""
+    """An array whose values are computed when NumPy reads them: np.asarray calls `make`. `shape` and `dtype` are known
+    before."""
 
     def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
         self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
@@ -26,9 +26,10 @@ class LazyArray:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the distributed array `name`, namely `array` (..., nk, nj, ni) with the values at the nodes `box`. The
-    parts of all ranks make up the whole array, from node (0, 0, 0) on, with each node in one part. Raises ValueError if
-    the shape of `array` differs from the size of the box."""
+    """The values of a distributed array that one rank holds. `name`: the name of the array. `box`: half-open index
+    ranges of the nodes. `array` (..., nk, nj, ni): the values at these nodes. The pieces of all ranks make up the whole
+    array, from node (0, 0, 0) on, with each node in one piece. Raises ValueError if the shape of `array` differs from
+    the size of the box."""
 
     name: str
     box: Range
@@ -40,10 +41,12 @@ class Piece:
 
 
 def sizes(box: Range) -> tuple[int, int, int]:
-    """Return the shape (nk, nj, ni) of a box."""
+    """Return the shape (nk, nj, ni) of an array over the nodes in `box`, which has half-open index ranges in the order
+    i, j, k."""
     return triple(last - first for first, last in reversed(box))
 
 
 def label(name: str, box: Range) -> str:
-    """Return the name under which a container stores the part of the array `name` with the nodes `box`."""
+    """Return the name under which a file stores the part of the array `name` at the nodes in `box`, such as
+    "rho[0:33,0:17,0:1]"."""
     return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"

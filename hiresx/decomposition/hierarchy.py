@@ -36,11 +36,12 @@ Choosing = Callable[["Hierarchy"], Sequence[Taken]]
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """The levels of a grid from which tiles are chosen. `table`: [refine] of the case. `grid`: the grid without
-    refinement. `comm`: the ranks. `grids`: the whole blocks of every level, level 0 first. `nodes`: their coordinates
-    with ghosts, one copy on each host. `lattices`: for each level, block and direction, the nodes at which tiles begin
-    and end. `spaces`: for each (level, block) the `Space`. `choice`: the data for the choice of tiles. `present`: the
-    tiles that `with_tiles` made last, by level."""
+    """The levels of refinement of a grid, from which boxes of finer grid (tiles) are chosen. `table`: the table
+    [refine] of the case. `grid`: the grid without refinement. `comm`: the ranks. `grids`: for each level the blocks if
+    they were refined completely; level 0 is the original grid. `nodes`: their coordinates with ghosts, one copy on each
+    host. `lattices`: for each level, block and direction, the nodes at which tiles begin and end. `spaces`: for each
+    (level, block) its index range. `choice`: the data for the choice of tiles. `present`: the tiles that `with_tiles`
+    made last, by level."""
 
     comm: Communicator
     table: Refine
@@ -54,23 +55,24 @@ class Hierarchy:
 
     @property
     def finest(self) -> int:
-        """Number of the finest level; 0 is the coarsest."""
+        """Number of the finest level of refinement; 0 is the original grid."""
         return len(self.grids) - 1
 
     @cached_property
     def mirrors(self) -> bool:
-        """True if ghosts behind walls of the grid take their values at the mirror images of their own positions. No
-        tile may lie on such walls."""
+        """Whether the grid has walls behind which ghosts take the flow at the mirror images of their own positions,
+        which are not nodes. No refined box (tile) may lie on such walls."""
         return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
-        """Return masks of the tiles in the regions of the case, and of the tiles that must lie around these."""
+        """Return masks, by level and block, of the boxes of finer grid (tiles) in the regions that the case file
+        refines, and of the coarser tiles that must surround them."""
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
-        """Convert `tiles` to masks over the lattices of all levels. An entry of `tiles` may be one tile of a lattice or
-        several joined ones; entries of level 0 are left out. Raises ValueError for an entry that does not fit into the
-        lattices."""
+        """Convert `tiles` (boxes of finer grid) to masks, by level and block, over all possible tiles. An entry of
+        `tiles` may be one possible tile or several adjacent ones joined; entries of level 0, the original grid, are
+        left out. Raises ValueError for an entry that is not made of possible tiles."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:
@@ -86,8 +88,10 @@ class Hierarchy:
         return taken
 
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
-        """Return the grid, the whole blocks and their coordinates with ghosts, for the tiles `taken`; adjacent tiles
-        are joined. Raises HiresxError if there are more nodes than `refine.most_nodes`, and the errors of `refine`."""
+        """Return the grid, its blocks with connections and boundary conditions, and the coordinates with ghosts, when
+        the original grid is refined by the tiles `taken`. `taken`: masks of the boxes of finer grid, by level and
+        block; adjacent tiles are joined to one block. Raises HiresxError if there are more nodes than
+        `refine.most_nodes`, and the errors of `refine`."""
         made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray, self.present)
         refuse_open(made, self.table)
         most = self.table.most_nodes
@@ -106,9 +110,10 @@ def shared_hierarchy(
     extended: Sequence[Sequence[np.ndarray] | GhostLayers],
     table: Refine,
 ) -> Hierarchy:
-    """Make the hierarchy of levels above `coarse`, the whole blocks of `grid`. `extended`: their coordinates with
-    ghosts. The first rank of every host computes the coordinates, and the other ranks share them. Collective. Raises
-    the errors of `refine`."""
+    """Compute all levels of refinement above the original grid, from which refined boxes are chosen during the run.
+    `comm`: the ranks. `coarse`: the blocks of `grid` with connections and boundary conditions, not divided among ranks.
+    `extended`: their coordinates with ghosts. `table`: the table [refine] of the case file. The first rank of every
+    host computes the coordinates, and the other ranks share them. Collective. Raises the errors of `refine`."""
     first: tuple[list[Decomposition], list[list[Extended]]] | None = None
     with comm.together():
         base = refuse_in_file(extended)

@@ -28,8 +28,8 @@ class Homogeneous:
 
 
 def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
-    """Return the vector (3,) from each node to the next along `axis`, if it is the same for all nodes; None otherwise.
-    `coordinates`: x, y, z (nk, nj, ni). `axis`: index of an axis of these arrays."""
+    """Return the vector (3,) from each node to the next along `axis` if it is the same for all nodes, to 1e-6; None
+    otherwise. `coordinates`: x, y, z (nk, nj, ni). `axis`: the axis of these arrays."""
     n, other = coordinates[0].shape[axis], 0 if axis else 1
     first, last = ([c[tuple(at if a == axis else 0 for a in range(3))] for c in coordinates] for at in (0, -1))
     mean = (np.array(last, dtype=float) - np.array(first, dtype=float)) / (n - 1)
@@ -44,14 +44,16 @@ def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
 
 
 def homogeneous(decomposition: Decomposition, block: int, over: Sequence[str]) -> dict[str, Homogeneous]:
-    """Return the homogeneous directions `over` ("i", "j", "k") of the whole block number `block`, by their letters. A
-    direction may end at another block or at the block itself, but not at a boundary condition. Raises HiresxError,
-    naming block and direction, for a direction that is not homogeneous."""
+    """Return the step and the number of nodes for each of the index directions `over` ("i", "j", "k") of a block, which
+    must be homogeneous: the grid is uniform along the direction, and no boundary condition ends it. `decomposition`:
+    the blocks, not divided among ranks. `block`: the number of the block. Raises HiresxError, naming block and
+    direction, for a direction that is not homogeneous."""
     return {letter: _find(decomposition, block, letter) for letter in over}
 
 
 def all_homogeneous(decomposition: Decomposition) -> list[str]:
-    """Return the directions "i", "j", "k" that are homogeneous in every block."""
+    """Return the index directions "i", "j", "k" that are homogeneous in every block: the grid is uniform along the
+    direction, and no boundary condition ends it."""
 
     def suits(letter: str) -> bool:
         try:
@@ -88,6 +90,6 @@ def _find(decomposition: Decomposition, number: int, letter: str) -> Homogeneous
 
 
 def collapse_box(box: Range, over: Sequence[str]) -> Range:
-    """Return the index ranges (i, j, k) of `box` after an average over the directions `over`: along these directions
-    the single node 0, along the others the range of `box`."""
+    """Return the index ranges (i, j, k) that the mean over the directions `over` of values in `box` has: the single
+    node 0 along these directions, and the range of `box` along the others."""
     return triple((0, 1) if letter in over else ends for letter, ends in zip(AXES, box, strict=True))

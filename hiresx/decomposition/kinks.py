@@ -18,10 +18,10 @@ Kink = tuple[int, int, int]
 
 
 def find_kinks(whole: "Decomposition") -> set[Kink]:
-    """Return the kinks of the grid as (block, direction, node). At a kink a boundary of the whole blocks has an edge,
-    so that the slope of grid lines along the direction is discontinuous. A kink applies to all grid lines of the block
-    in this direction, and is continued across connections into other blocks. Kinks one step beyond the end of a block
-    are included."""
+    """Return the kinks of the grid, where the slope of grid lines along an index direction is discontinuous because a
+    boundary of the grid has an edge there. A kink is a tuple (block, direction, node). It applies to all grid lines of
+    the block in this direction, and is continued across connections into other blocks. Kinks one step beyond the end of
+    a block are included. `whole`: the blocks, not divided among ranks."""
     found: set[Kink] = set()
     for patch in whole.patches:
         d = direction(patch.face)
@@ -68,8 +68,9 @@ def _beyond(whole: "Decomposition", c: "Connection", e: int, m: int) -> Kink | N
 
 
 def between_kinks(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for places `xi` (n,) along a grid line, the range of nodes between the two nearest of the `kinks`: the
-    first node and the last + 1, (n,) each. The line has the nodes low ... high - 1."""
+    """Return, for positions along a grid line, the range of nodes between the nearest kink before and the nearest kink
+    after: the first node and the last node + 1, (n,) each. `xi` (n,): positions as real node indexes. `kinks`: node
+    indexes of the kinks. `low`, `high`: the line has the nodes low ... high - 1, whose ends count as kinks."""
     marks = np.unique([low, *(m for m in kinks if low < m < high - 1), high - 1])
     number = np.clip(np.searchsorted(marks, xi, "right") - 1, 0, len(marks) - 2)
     return marks[number], marks[number + 1] + 1

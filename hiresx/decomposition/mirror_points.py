@@ -39,25 +39,25 @@ OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
 @dataclass(frozen=True, eq=False)
 class MirrorSources:
-    """The n ghosts behind one patch, and the places from which they take the flow. `place`: the number of the patch
-    among the patches of the whole blocks. `index` (3, n): the ghosts' nodes i, j, k in the whole block.
+    """The n ghosts behind one wall patch, and the positions at which the flow is interpolated for them. `place`: the
+    number of the patch. `index` (3, n): the indexes i, j, k of the ghosts in their block, not divided among ranks.
 
-    Each ghost takes the flow at `per` places, which follow each other in the arrays of per n places. `donor` (per n,):
-    the whole block in which the place lies. `face` (per n,): the number of this block's face along which the wall
-    continues. `xi` (per n, 3): the place in the index space of this block. `base` (per n, 3): the first node of the
-    interpolation, which may lie in a connected block. `share` (per n, 3): the weight of the polynomial through the last
-    five nodes (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix by which a vector at the place is multiplied.
-    `moved`: the largest distance, in cells, by which a place outside the grid was moved into it.
+    The flow is interpolated at `per` positions for each ghost; the positions of one ghost after the other make arrays
+    of length per n. `donor` (per n,): the number of the block in which the position lies. `face` (per n,): the number
+    of this block's face along which the wall continues. `xi` (per n, 3): the position as real indexes i, j, k. `base`
+    (per n, 3): the first node of the interpolation, which may lie in a connected block. `share` (per n, 3): the weight
+    of the polynomial through the last five nodes (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix by which a
+    vector at the position is multiplied. `moved`: the largest distance, in cells, by which a position outside the grid
+    was moved into it.
 
-    A ghost behind a plane or beside an edge has one place, its mirror image. `turn` then contains the reflection, and
-    `geometry` is None. A ghost behind a curved wall has three places: the mirror image, the foot of the normal, and a
-    third place on the normal. For the first layer of ghosts the third place is twice as far from the wall as the image.
-    For the other layers it is as far from the wall as the image of the first layer. `turn` then contains no reflection.
-    The rows of `geometry` (12, n) are the unit normal at the foot, into the flow (3), the distance of the image from
-    the wall, the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz), the distance of the third place
-    divided by that of the image, and the square of the length of STAGNANT cells along the wall divided by the distance
-    of the image.
-    """
+    A ghost behind a plane or beside an edge has one position, its mirror image. `turn` then contains the reflection,
+    and `geometry` is None. A ghost behind a curved wall has three positions: the mirror image, the foot of the normal,
+    and a third position on the normal. For the first layer of ghosts the third position is twice as far from the wall
+    as the image. For the other layers it is as far from the wall as the image of the first layer. `turn` then contains
+    no reflection. The rows of `geometry` (12, n) are the unit normal at the foot, into the flow (3), the distance of
+    the image from the wall, the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz), the distance of
+    the third position divided by the distance of the image, and the square of the length of STAGNANT cells along the
+    wall divided by the distance of the image."""
 
     place: int
     index: np.ndarray
@@ -72,16 +72,17 @@ class MirrorSources:
 
     @property
     def count(self) -> int:
-        """Number of ghosts."""
+        """Number of ghost nodes."""
         return self.index.shape[1]
 
     @property
     def per(self) -> int:
-        """Number of places at which each ghost takes the flow: 1 behind a plane, 3 behind a curved wall."""
+        """Number of positions at which the flow is interpolated for each ghost node: 1 behind a plane wall, 3 behind a
+        curved wall."""
         return len(self.donor) // self.count
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """Return the sources of those ghosts that the mask `chosen` (n,) selects."""
+        """Return the same data for only those ghost nodes for which the mask `chosen` (n,) is true."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
@@ -89,8 +90,10 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Return the places from which the ghosts of walls that mirror the flow take their values. A wall may have two
-    entries: one for the ghosts beside its edges, one for the others. `extended`: see `extended_coordinates`."""
+    """Return the positions at which the flow is interpolated for the ghosts behind slip walls, symmetry planes and
+    axes, where the mirror images of the ghosts are not nodes. `whole`: the blocks, not divided among ranks. `extended`:
+    their coordinates with ghosts (`extended_coordinates`). A wall may have two entries: one for the ghosts beside its
+    edges, one for all others."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
     imaged = {(of_grid.patches[wall.place].block, face) for wall in found.values() for face, _ in wall.images}

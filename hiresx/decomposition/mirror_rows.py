@@ -1,4 +1,4 @@
-"""Contributions of the parts of the grid to the interpolation of the flow at mirror images
+"""Nodes and weights with which each part of the grid contributes to the interpolation of the flow at mirror images
 (`hiresx.decomposition.mirror_points`)."""
 
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,10 @@ from hiresx.grid.patched import WIDTH
 
 
 def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
-    """Yield, for each part of `cut` in turn, the nodes of this part from which the flow at mirrored places is
-    interpolated, with their weights. The places are those of all entries of `found`, numbered consecutively."""
+    """Yield the nodes and weights from which the flow is interpolated for ghosts behind walls, for each part of the
+    grid in turn. `whole`: the blocks of the grid. `cut`: the blocks after their division into parts for the ranks.
+    `found`: the positions at which the flow is interpolated. The positions of all entries are numbered consecutively.
+    """
     donor, xi, base, blend, turn = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "share", "turn")
     )

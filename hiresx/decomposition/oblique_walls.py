@@ -66,8 +66,9 @@ class Wall:
 
 
 def walls(whole: "Decomposition") -> list[Wall]:
-    """Find all walls of the whole blocks behind which ghosts mirror the flow: slip walls, planes of symmetry and axes.
-    Planes through poles are left out. Returns a dictionary from the number of each patch to its `Wall`."""
+    """Return all wall patches behind which ghosts mirror the flow (slip walls, planes of symmetry and axes), with their
+    geometry, sorted by the number of the patch. Planes of symmetry in which a pole lies (a line to which a block face
+    has collapsed) are left out. `whole`: the blocks, not divided among ranks, with their patches."""
     found = []
     through_poles, of_edges = _planes_through_poles(whole), _planes_of_edges(whole)
     for n, patch in enumerate(whole.patches):
@@ -110,8 +111,9 @@ def _on_one_plane(whole: "Decomposition", group: Sequence[Wall]) -> bool:
 
 
 def are_parallel(whole: "Decomposition", patches: "Sequence[tuple[Patch, np.ndarray | None]]") -> bool:
-    """True if the unit normals (dimensions,) of all `patches`, given beside them, exist and are parallel, in the same
-    or in opposite directions."""
+    """Return whether all patches are plane and have parallel normals, in the same or in opposite directions. `patches`:
+    pairs of a patch and its unit normal (dimensions,), None if the patch is not plane. `whole`: the blocks of the
+    patches."""
     known = [n for _, n in patches if n is not None]
     turn = max((float(np.linalg.norm(n - (n @ known[0]) * known[0])) for n in known), default=0.0)
     return len(known) == len(patches) and (turn <= FLAT or turn <= max(_uncertainty(whole, p) for p, _ in patches))
@@ -126,12 +128,13 @@ def _uncertainty(whole: "Decomposition", patch: "Patch") -> float:
 
 
 def normal_of(block: Block, patch: "Patch") -> np.ndarray | None:
-    """Return the unit normal (dimensions,) of the plane on which a patch lies; None as in `plane_of`."""
+    """Return the unit normal (dimensions,) of the plane on which a boundary patch lies; None if the patch is not plane,
+    or so narrow that it lies on many planes."""
     return plane_of(face_nodes(block, patch), block.rounding)[0]
 
 
 def face_nodes(block: Block, patch: "Patch") -> np.ndarray:
-    """Return the coordinates of the nodes of a patch, (dimensions, n)."""
+    """Return the coordinates of the nodes of a boundary patch, (dimensions, n), in reference lengths."""
     dimensions = len(block.active)
     return inward_rows(block, patch.face, patch.range, 1)[0, :dimensions].reshape(dimensions, -1)
 
@@ -157,7 +160,7 @@ def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> W
 
 
 def is_broad(block: Block, patch: "Patch") -> bool:
-    """True if a patch has more than one node along each direction of its face."""
+    """Return whether a boundary patch has more than one node along each index direction of its face."""
     d = direction(patch.face)
     return all(patch.range[e][1] - patch.range[e][0] > 1 for e in block.active if e != d)
 
@@ -165,10 +168,11 @@ def is_broad(block: Block, patch: "Patch") -> bool:
 def groups(
     whole: "Decomposition", places: Sequence[int], kind: Callable[[Condition], object] | None = None
 ) -> list[list[int]]:
-    """Group the patches with the numbers `places`. Two patches are in one group if they continue each other and `kind`
-    returns the same for their conditions. Without `kind` the conditions must be equal. Conditions that differ only in
-    the faces or blocks that they name count as equal, since one condition may be given for each block separately.
-    `whole`: the whole blocks."""
+    """Group boundary patches that continue each other, within a block or across connections, and whose conditions are
+    of one kind. Returns lists of patch numbers. `places`: the numbers of the patches. `kind`: a function of a
+    condition; conditions with equal results are of one kind. Without it the conditions must be equal. Conditions that
+    differ only in the faces or blocks that they name count as equal, since one condition may be given for each block
+    separately. `whole`: the blocks, not divided among ranks."""
     found = {place: [place] for place in places}
     held = {place: (kind or _what_holds)(whole.patches[place].condition) for place in places}
     for place in places:
@@ -216,22 +220,22 @@ def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, 
 
 
 def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
-    """Return a dictionary from the number of the patch to the wall, of those walls whose ghosts take their values at
-    the mirror images of their own positions."""
+    """Return the walls whose ghosts take their values at the mirror images of their own positions, which are not nodes,
+    as a dictionary from the number of the patch to the wall. `whole`: the blocks, not divided among ranks."""
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 
 def unrefinable_places(whole: "Decomposition") -> list[int]:
-    """Return the numbers of the patches on which no tile of a finer level may lie: walls whose ghosts take their values
-    at the mirror images of their own positions, and walls with edges. On a wall with edges, tiles may lie only on the
-    oblique pieces."""
+    """Return the numbers of the boundary patches on which no box of finer grid (tile) may lie: walls whose ghosts take
+    their values at the mirror images of their own positions, and walls with edges. `whole`: the blocks, not divided
+    among ranks."""
     return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
-    """Return the reflections that give the coordinates of the ghosts behind `patch`, a plane of symmetry in `whole`.
-    They are needed if half rings around a pole end at the plane, or if it meets a no-slip wall at an edge. Otherwise
-    the list is empty."""
+    """Return the reflections that give the coordinates of the ghosts behind `patch` if it is a plane of symmetry in
+    which a pole lies (a line to which a block face has collapsed), or which meets a no-slip wall at an edge; otherwise
+    an empty list. `whole`: the blocks, not divided among ranks."""
     return _planes_of(whole, patch, [*_planes_through_poles(whole), *_planes_of_edges(whole)])
 
 
@@ -241,9 +245,9 @@ def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion])
 
 
 def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Image]:
-    """Return the mirror images by which a wall with a wall model continues behind planes of symmetry. `planes`:
-    reflections, as `_planes_of_edges` returns them. The result has those of the planes that the wall meets, each with
-    the face of its block there."""
+    """Return the reflections that continue a wall with a wall model behind the planes of symmetry that it meets, each
+    with the block face on the plane: pairs (face, reflection). For other boundary conditions the result is empty.
+    `patch`: the wall. `planes`: the reflections at planes of symmetry to be considered."""
     if patch.condition.type != MODELLED:
         return []
     met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
@@ -278,13 +282,14 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
 
 
 def edges_at_no_slip_walls(whole: "Decomposition", patch: "Patch") -> list[Range]:
-    """Return the ranges of nodes of `patch` at which no-slip walls on other faces of its block meet it, in indexes of
-    this block. `whole`: the decomposition that contains the patch."""
+    """Return the half-open index ranges of the nodes that `patch` shares with no-slip walls on other faces of the same
+    block. `whole`: the decomposition that contains the patch."""
     return [common for wall, common in met_by(whole, patch) if wall.condition.kernel == FRICTION]
 
 
 def met_by(whole: "Decomposition", patch: "Patch") -> "Iterator[tuple[Patch, Range]]":
-    """Yield the patches on other faces of the block of a patch that meet it, each with the nodes that both have."""
+    """Yield the boundary patches on other faces of the same block that have common nodes with `patch`, each with the
+    half-open index ranges of the common nodes."""
     for other in whole.patches:
         common = intersection(patch.range, other.range) if other.block == patch.block else None
         if common is not None and direction(other.face) != direction(patch.face):
@@ -299,8 +304,9 @@ def _stays(block: Block, range_: Range, plane: Motion) -> bool:
 
 
 def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:
-    """Return the coordinates of the nodes `range_` of a face and of the layers of nodes behind them in the block,
-    `count` layers in all: (count, 3, nk, nj, ni), with one node in the direction normal to the face."""
+    """Return the coordinates of face nodes and of the layers of nodes behind them in the block, an array (count, 3, nk,
+    nj, ni) with one node in the direction normal to the face. `range_`: half-open index ranges of the nodes on `face`.
+    `count`: number of layers, including the face."""
     d, edge = direction(face), range_[direction(face)][0]
     box = [slice(lo, hi) for lo, hi in range_]
     box[d] = slice(edge, edge + count) if side(face) < 0 else slice(edge - count + 1, edge + 1)
@@ -310,8 +316,9 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
 
 
 def check_pushed_planes(whole: "Decomposition") -> None:
-    """Raises HiresxError for a plane of symmetry if a body force has a component normal to it, because the force would
-    have the opposite direction behind it. This includes the planes that end half rings around a pole."""
+    """Raise HiresxError if a body force has a component normal to a plane of symmetry, or to a slip wall in whose plane
+    a pole lies (a line to which a block face has collapsed), because the force would have the opposite direction behind
+    the plane. `whole`: the blocks, not divided among ranks."""
     for patch in whole.patches:
         symmetric = patch.condition.type == "symmetry"
         if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):
@@ -325,8 +332,9 @@ def check_pushed_planes(whole: "Decomposition") -> None:
 
 
 def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:
-    """True if one of the vectors `pushes` has a component normal to the patch. False for a patch with only one node
-    along a direction of its face. `whole`: the whole blocks."""
+    """Return whether a body force acts across a boundary patch. `pushes`: unit vectors of the force; one of them must
+    have a component normal to the patch. The result is False for a patch with only one node along a direction of its
+    face. `whole`: the blocks, not divided among ranks."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     if not pushes or not is_broad(block, patch):
         return False
@@ -368,8 +376,9 @@ def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndar
 
 
 def plane_of(nodes: np.ndarray, rounding: float = 0.0) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the unit normal (dimensions,) of the plane on which all nodes (dimensions, n) lie, and a point of it. Both
-    are None if there is no such plane, or more than one. `rounding`: the rounding error of the coordinates."""
+    """Return the unit normal (dimensions,) of the plane on which all `nodes` (dimensions, n) lie, and a point of this
+    plane. Both are None if the nodes lie on no plane, or on more than one. `rounding`: the rounding error of the
+    coordinates, in the same unit."""
     dimensions = len(nodes)
     centre = nodes.mean(axis=1)
     off = nodes - centre[:, None]
@@ -390,8 +399,9 @@ def plane_of(nodes: np.ndarray, rounding: float = 0.0) -> tuple[np.ndarray | Non
 
 
 def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
-    """Return unit normals (dimensions, nk, nj, ni) at the nodes `face` of a face, by central differences. `d`:
-    direction normal to the face. `tangents`: directions along it. The normals may point to either side."""
+    """Return unit normals (dimensions, nk, nj, ni) of a block face at its nodes, by central differences. `face`
+    (dimensions, nk, nj, ni): coordinates of the face nodes. `d`: index direction normal to the face. `tangents`: index
+    directions along the face. The normals may point to either side."""
     if not tangents:  # of a single grid line
         return np.ones_like(face)
     slopes = []

@@ -20,10 +20,11 @@ NOISE = 0.1
 
 
 def open_degrees(whole: "Decomposition") -> dict[int, int]:
-    """Return the degree of the polynomials that continue the grid lines behind each open patch of the whole blocks, by
-    the number of the patch: at most `HIGHEST`, and 1 where point reflection is as good, or no polynomial is safe. Open
-    patches that continue each other have one degree, whatever their conditions are. So neither cuts of the grid nor the
-    places where conditions meet bend the lines of ghosts."""
+    """Return the degree of the polynomials by which grid lines are extrapolated behind each open boundary patch
+    (inflow, outflow, far field), as a dictionary from the number of the patch. The degree is at most 4. It is 1 where
+    point reflection is as good, or no polynomial is safe. Open patches that continue each other have one degree,
+    whatever their conditions are, so that neither cuts of the grid nor the borders of conditions bend the lines of
+    ghosts. `whole`: the blocks, not divided among ranks."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel in OPEN]
     found: dict[int, int] = {}
     for members in groups(whole, places, lambda condition: "open"):
@@ -35,17 +36,17 @@ def open_degrees(whole: "Decomposition") -> dict[int, int]:
 
 
 def lines_of(block: Block, face: str, range_: Range, layers: int) -> tuple[int, bool]:
-    """Return the highest degree, at most `HIGHEST`, of polynomials that continue all grid lines of a part of a face
-    safely over `layers` ghosts (1 if there is none), and whether the lines are stretched or bent at the face.
+    """Return the highest degree, at most 4, of polynomials that safely extrapolate all grid lines beyond a part of a
+    face over `layers` ghost layers (1 if there is none), and whether the lines are stretched or bent at the face.
+    `range_`: half-open index ranges of the nodes on `face`.
 
     A polynomial is safe if the lines continue forwards, with steps that neither grow nor shrink too fast, and if the
-    cells behind the face have volumes between a third and three times those before it (`STEEPEST`). The steps and
-    volumes of each line must also change smoothly: in the last ghost the changes of higher order are at most as large
-    as the linear one, or small.
+    cells behind the face have volumes between a third and three times those before it. The steps and volumes of each
+    line must also change smoothly: in the last ghost the changes of higher order are at most as large as the linear
+    one, or small.
 
     Lines are neither stretched nor bent at the face if the largest linear change of their steps is at most as large as
-    the largest one of higher order. The linear change is then zero, or not known, and reflected lines are as smooth.
-    """
+    the largest one of higher order. The linear change is then zero, or not known, and reflected lines are as smooth."""
     rows = inward_rows(block, face, range_, HIGHEST + 1)
     along = [e for e in block.active if e != direction(face)]
     volumes = _volumes(rows, along)

@@ -27,9 +27,9 @@ REFINED, REFINED_BOXES = 12, 3000
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition of the blocks, with one or more parts for each rank. `parts`: in the order of the ranks. `method`:
-    how it was found: "grid" or "sections" for one block, "graph growing" for several blocks, or "whole blocks" for one
-    rank. `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
+    """A division of the blocks among the ranks. `parts`: boxes of nodes, one or more for each rank, in the order of the
+    ranks. `method`: how it was found: "grid" or "sections" for one block, "graph growing" for several blocks, or "whole
+    blocks" for one rank. `costs` (ranks,): the estimated cost of each rank (`hiresx.decomposition.rank_cost`)."""
 
     parts: tuple[Part, ...]
     method: str
@@ -37,21 +37,20 @@ class Partition:
 
 
 def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> tuple[Part, ...]:
-    """Return the parts of the blocks for all ranks, at least one for each, in the order of the ranks.
+    """Divide the blocks of a grid among MPI ranks, with balanced work and little communication. Returns boxes of nodes
+    with their ranks, at least one for each rank, in the order of the ranks. `decomposition`: the blocks, not divided
+    yet. `ranks`: the number of ranks. `weights`: the relative speeds of the ranks; the number of nodes of a rank is
+    proportional to its speed. Every box has at least as many nodes as the stencils of the run need (`least_nodes`) in
+    each direction with more than one node. The same arguments give the same boxes.
 
-    `decomposition`: whole blocks. `weights`: the relative speeds of the ranks; the number of nodes of a rank is
-    proportional to its speed. Every part has at least the `least_nodes` of the run's stencil in each non-singleton
-    direction. The same arguments give the same parts.
-
-    Raises HiresxError if there are more ranks than there can be parts, and unless `weights` has one positive number for
-    each rank.
-    """
+    Raises HiresxError if there are more ranks than boxes of this size, and unless `weights` has one positive number for
+    each rank."""
     return best_partition(decomposition, ranks, weights).parts
 
 
 def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
-    """Return the partition of the blocks with the lowest cost, for `ranks` ranks of the relative speeds `weights`.
-    Arguments and errors are those of `partition`."""
+    """Return the division of the blocks among `ranks` MPI ranks with the lowest estimated cost, and how it was found.
+    `weights`: the relative speeds of the ranks. Raises the errors of `partition`."""
     speed = _speed(ranks, weights)
     sizes = [block.size for block in decomposition.blocks]
     _check_room(decomposition, ranks)
@@ -130,7 +129,8 @@ def _make_partition(
 
 
 def check_weights(ranks: int, weights: Sequence[float] | None) -> None:
-    """Raises HiresxError unless `weights` is None or has one positive number for each of the ranks."""
+    """Raise HiresxError unless `weights`, the relative speeds of `ranks` ranks, is None or has one positive number for
+    each rank."""
     _speed(ranks, weights)
 
 

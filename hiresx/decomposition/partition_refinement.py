@@ -20,9 +20,9 @@ TINY = 1e-9
 
 
 class Refinement:
-    """A search that improves a partition by moving boxes between ranks. `boxes`: the boxes. `contacts`: the pairs of
-    boxes that exchange ghosts. `rank` (n,): the rank that has each box. `speed`: speeds of the ranks, with the mean 1.
-    """
+    """A search that improves the division of a grid among ranks by moving boxes of nodes between ranks. `boxes`: the
+    boxes. `contacts`: the pairs of boxes that exchange ghosts. `rank` (n,): the rank of each box. `speed`: relative
+    speeds of the ranks, with the mean 1."""
 
     def __init__(self, boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: Sequence[float] | np.ndarray):
         sizes = boxes.sizes.tolist()
@@ -53,7 +53,7 @@ class Refinement:
         self._cost = [self._price(r, 0, 0, 0) for r in range(count)]
 
     def run(self) -> np.ndarray:
-        """Return the improved ranks (n,) of the boxes."""
+        """Run the search, and return the rank of each box of nodes after the improvement, (n,)."""
         for _ in range(PASSES):
             highest = max(self._cost)
             steps = 0

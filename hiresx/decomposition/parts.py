@@ -20,28 +20,29 @@ class Part:
 
     @property
     def first(self) -> tuple[int, int, int]:
-        """Index (i, j, k) of its first node in the whole block."""
+        """Index (i, j, k), in the whole block, of the first node of this part."""
         return triple(lo for lo, _ in self.box)
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Number of nodes, (ni, nj, nk)."""
+        """Numbers of nodes of this part along the index directions, (ni, nj, nk)."""
         return triple(hi - lo for lo, hi in self.box)
 
     @property
     def points(self) -> int:
-        """Number of nodes of the part."""
+        """Total number of nodes of this part."""
         ni, nj, nk = self.size
         return ni * nj * nk
 
     @property
     def slices(self) -> tuple[slice, slice, slice]:
-        """NumPy index [k, j, i] of its nodes in arrays of the whole block."""
+        """NumPy index [k, j, i] that selects the nodes of this part in an array of the whole block."""
         return triple(slice(lo, hi) for lo, hi in reversed(self.box))
 
 
 def points_by_rank(parts: Iterable[Part], ranks: int) -> np.ndarray:
-    """Return the number of points that each of `ranks` ranks computes: (ranks,), integers."""
+    """Return the number of grid nodes that each of `ranks` ranks computes, int64 (ranks,). `parts`: the boxes of nodes
+    into which the grid is divided, with their ranks."""
     points = np.zeros(ranks, np.int64)
     for part in parts:
         points[part.rank] += part.points

@@ -26,11 +26,12 @@ Coordinates = Sequence[np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class PatchedDonors:
-    """The ghosts of a patched face and the places at which they take their values. `place`: the number of the patch of
-    the whole blocks. `index` (3, n): indexes i, j, k of the ghosts in the whole block, layer by layer. `donor` (n,):
-    the whole block in which each place lies. `xi` (n, 3): the place in the index space of this block. `off`: the
-    largest distance of a node of the face from the face of the donor, in cells of the donor. `beyond`: the largest
-    distance of a ghost that lies beyond the last nodes of the donor, in cells."""
+    """The ghosts of a patched face (which touches other blocks without common nodes), and the positions at which they
+    take their values. `place`: the number of the boundary patch. `index` (3, n): indexes i, j, k of the ghosts in their
+    block, layer by layer. `donor` (n,): the number of the block in which each position lies. `xi` (n, 3): the position
+    as real indexes i, j, k of this block. All blocks are not divided among ranks. `off`: the largest distance of a node
+    of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance of a ghost that lies
+    beyond the last nodes of the donor, in cells."""
 
     place: int
     index: np.ndarray
@@ -43,30 +44,31 @@ class PatchedDonors:
 
     @property
     def count(self) -> int:
-        """Number of ghosts."""
+        """Number of ghost nodes."""
         return self.index.shape[1]
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """Return maps of all whole blocks without their coordinates. They give the nodes and weights of interpolations,
-    which depend only on the shapes of the blocks."""
+    """Return, for each block, an object that gives the nodes and weights of interpolations at known real indexes. These
+    depend only on the shape of the block, so the objects have no coordinates. `whole`: the blocks, not divided among
+    ranks."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
     return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[BlockMap]:
-    """Return the maps of all whole blocks. A map finds the real indexes (i, j, k) of a place x, y, z in its block.
-    `extended`: coordinates with ghosts, as `extended_coordinates` returns them."""
+    """Return, for each block, the map from real indexes (i, j, k) to coordinates (x, y, z), which can also be inverted.
+    `whole`: the blocks, not divided among ranks. `extended`: their coordinates with ghosts (`extended_coordinates`)."""
     here, halo = _in_memory(extended), whole.stencil.halo
     return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
 def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[PatchedDonors]:
-    """Find where the ghosts of all patched faces lie; `extended`: see `extended_coordinates`.
-
-    Raises HiresxError naming the first node that has no other block behind it.
-    """
+    """Find the positions of the ghosts of all patched faces in the neighbouring blocks, from which the ghosts are
+    interpolated. (A patched face touches other blocks without common nodes.) `whole`: the blocks, not divided among
+    ranks. `extended`: their coordinates with ghosts (`extended_coordinates`). Raises HiresxError naming the first face
+    node behind which there is no other block."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     if not places:
         return []
@@ -77,8 +79,9 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
 def find_interpolable(
     whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]
 ) -> list[tuple[Patch, list[Range]]]:
-    """Return every patched face with its nodes that can be interpolated, as disjoint index ranges. `extended`: for each
-    whole block its coordinates with ghosts."""
+    """Return, for every patched face (a face that touches other blocks without common nodes), the face nodes behind
+    which all ghosts can be interpolated in another block, as disjoint half-open index ranges. `whole`: the blocks, not
+    divided among ranks. `extended`: their coordinates with ghosts."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
@@ -89,8 +92,8 @@ def find_interpolable(
 
 
 def layers_behind(face: str, range_: Range, layers: Sequence[int]) -> np.ndarray:
-    """Return the positions (3, layers, n) of `layers` behind the nodes `range_` of a face, as indexes i, j, k in the
-    whole block. Layer 0 consists of these nodes."""
+    """Return the indexes i, j, k, (3, layers, n), of ghost layers behind a part of a block face. `range_`: half-open
+    index ranges of the nodes on `face`. `layers`: the numbers of the layers; layer 0 is the face itself."""
     d, (ni, nj, nk) = direction(face), (hi - lo for lo, hi in range_)
     index = np.empty((3, len(layers), nk, nj, ni), int)
     for e, (lo, hi) in enumerate(range_):
@@ -202,14 +205,13 @@ def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Contributions of the nodes of one part to interpolated ghost values. The value of a ghost is the sum of the
-    contributions of all parts.
+    """Contributions of the nodes of one part of the grid to interpolated ghost values. The value of a ghost is the sum
+    of the contributions of all parts.
 
-    `part`: the part that has the nodes. `ghost` (n,): the numbers of the ghosts. `start` (n,): flat index of the first
-    node in the padded array of the part. `widths`: the number of nodes in each direction. `weights` (2, 3, WIDTH, n):
+    `part`: the number of the part. `ghost` (n,): the numbers of the ghosts. `start` (n,): flat index of the first node
+    in the array with ghosts of the part. `widths`: the number of nodes in each direction. `weights` (2, 3, WIDTH, n):
     the weights along i, j and k, first of the interpolation of high order, then of linear interpolation, none of which
-    is negative. `turn` (n, 3, 3): the matrix by which vectors are multiplied; None for the unit matrix.
-    """
+    is negative. `turn` (n, 3, 3): the matrix by which vectors are multiplied; None for the unit matrix."""
 
     part: int
     ghost: np.ndarray
@@ -219,16 +221,18 @@ class Rows:
     turn: np.ndarray | None = None
 
     def weights_of(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the weights (2, 3, WIDTH, m) of the contributions number `chosen` (m,)."""
+        """Return the interpolation weights (2, 3, 6, m) of the contributions with the numbers `chosen` (m,): weights of
+        high order, then weights of linear interpolation, each for the six nodes along i, j and k."""
         return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 
 def interpolation_rows(
     whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
 ) -> Iterator[Rows]:
-    """Yield, for each part of `cut` in turn, its contributions to n ghosts that are interpolated. `donor` (n,): the
-    numbers of the `whole` blocks in which the ghosts lie. `xi` (n, 3): their real indexes i, j, k in these blocks.
-    `maps`: the map of each whole block."""
+    """Yield the nodes and weights with which each part of the grid contributes to n interpolated ghost values. `whole`:
+    the blocks of the grid. `cut`: the blocks after their division into parts for the ranks. `maps`: the map from
+    indexes to space of each whole block. `donor` (n,): the number of the whole block in which each ghost lies. `xi` (n,
+    3): the real indexes i, j, k of the ghost in this block."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
@@ -249,8 +253,8 @@ def interpolation_rows(
 
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Return the weights (n, 3, WIDTH) of linear interpolation at the real indexes `xi` (n, 3), between the two nearest
-    nodes. `base` (n, 3): first nodes of the stencils. No weight is negative."""
+    """Return the weights (n, 3, 6) of linear interpolation between the two nearest nodes of six-node stencils. None is
+    negative. `xi` (n, 3): positions as real indexes i, j, k. `base` (n, 3): the first nodes of the stencils."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 
@@ -263,17 +267,17 @@ def share(
     turn: Sequence[int] = (0, 0, 0),
     step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
-    """Restrict n interpolations to the nodes that one part has. Interpolation number n reads a box of nodes of a block
-    with `size` nodes, from node `base[n]` on, with `weights` along each direction. The part has the nodes `box` of the
-    block.
+    """Restrict n interpolations in a block to the nodes that one part of the block contains. Interpolation number n
+    reads the six nodes from base[n] on in each direction, with `weights` (2, n, 3, 6). `size`: (ni, nj, nk) of the
+    block. `box`: half-open index ranges of the part.
 
-    Returns None if no interpolation reads nodes of the part. Otherwise returns the indexes of those that do (m,), their
-    first nodes within the part (m, 3), the numbers of nodes in each direction, and their weights.
+    Returns None if no interpolation reads nodes of the part. Otherwise returns the numbers of the interpolations that
+    do (m,), their first nodes within the part (m, 3), the numbers of nodes in each direction, and their weights (2, 3,
+    6, m).
 
-    `turn` and `step` are for blocks that are connected with themselves. Along each direction, `turn` 0 selects the
+    `turn` and `step` are for blocks that close on themselves, as O-grids do. Along each direction, `turn` 0 selects the
     nodes within the block, -1 those before its first node, and 1 those behind its last node. A node before the first or
-    behind the last is the node that lies `step` nodes away within the block.
-    """
+    behind the last is the same as the node `step` nodes further within the block."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):
@@ -308,9 +312,10 @@ def share(
 def targets(
     whole: Decomposition, cut: Decomposition, found: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each ghost of `found`, where its value is stored: the part of `cut`, the flat index in the padded
-    array of that part, and the direction (0, 1, 2) of the face in front of it. `found`: entries with the `place` of a
-    patch and the `index` of its ghosts."""
+    """Return where the value of each interpolated ghost is stored, as three arrays: the part of the grid, the flat
+    index in the array with ghosts of that part, and the direction (0, 1, 2) normal to the face in front of the ghost.
+    `whole`: the blocks of the grid. `cut`: the blocks after their division into parts for the ranks. `found`: entries
+    with `place`, the number of a boundary patch, and `index`, the indexes i, j, k of the ghosts behind the patch."""
     part, flat, along = [], [], []
     of_block: dict[int, list[int]] = {}
     for p, piece in enumerate(cut.parts):

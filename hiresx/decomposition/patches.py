@@ -44,11 +44,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Patch:
-    """Part of a face with a physical boundary condition. `block`: number of the block. `face`: "imin" to "kmax".
+    """Nodes of a block face with one physical boundary condition. `block`: number of the block. `face`: "imin" to
+    "kmax".
 
     `range`: half-open node ranges (i, j, k), one node thick in the direction normal to the face. `condition`: the entry
-    of [[boundary]] (`hiresx.case.boundaries`). `place`: number of the patch of the whole blocks of which it is a part.
-    """
+    of [[boundary]] (`hiresx.case.boundaries`). `place`: for a patch of a block that was divided among ranks, the number
+    of the original patch."""
 
     block: int
     face: str
@@ -59,14 +60,14 @@ class Patch:
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Blocks with their connections (periodic ones included) and physical patches.
+    """Blocks with their connections (periodic ones included) and boundary patches, before or after their division among
+    ranks.
 
-    `parts`: for each block, which part of which block of the grid it is, and the rank that computes it. Before the
-    blocks are partitioned, each is a whole block of rank 0. `stencil`: the widths of the stencils of the run, which
-    determine the number of ghost layers and the smallest parts. `axisymmetric`: whether y is the radius. `pushes`: unit
-    vectors along which a body force acts. `levels`: which of the whole blocks are tiles of finer levels, None without
-    refinement.
-    """
+    `parts`: for each block the box of the grid that it is (number of the grid's block, index ranges) and the rank that
+    computes it. Before the division, each is a whole block of rank 0. `stencil`: the widths of the stencils of the run,
+    which determine the number of ghost layers and the smallest boxes. `axisymmetric`: whether y is the radius.
+    `pushes`: unit vectors along which a body force acts. `levels`: which of the blocks are boxes of finer grid (tiles),
+    None without refinement."""
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...]
@@ -79,31 +80,33 @@ class Decomposition:
 
     @property
     def points(self) -> int:
-        """Number of nodes of all blocks."""
+        """Total number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
 
     @property
     def grid_blocks(self) -> tuple[Block, ...]:
-        """The blocks of the grid itself, without the tiles of finer levels."""
+        """Blocks of the original grid, without the boxes of finer grid (tiles) that refine it."""
         return self.blocks if self.levels is None else self.blocks[: self.levels.of_grid]
 
     @property
     def names_of_grid(self) -> list[str]:
-        """For each whole block, the name of the block of the grid. A tile has the name of the block that it refines."""
+        """For each block, the name of the block of the original grid. A box of finer grid (tile) has the name of the
+        block that it refines."""
         tiles = None if self.levels is None else self.levels.tiles
         return [self.blocks[n if tiles is None else tiles[n].base].name for n in range(len(self.blocks))]
 
 
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
-    """Return the same decomposition with the objects of `conditions` in its patches, in place of equal copies. Patches
-    from another process have copies, but conditions are compared by identity."""
+    """Return the same decomposition in which the patches refer to the objects in `conditions` instead of equal copies.
+    Patches from another process contain copies, but conditions are compared by identity."""
     own = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in decomposition.patches]
     patches = (replace(patch, condition=c) for patch, c in zip(decomposition.patches, own, strict=True))
     return replace(decomposition, patches=tuple(patches))
 
 
 def decompose(case: Case, grid: Grid) -> Decomposition:
-    """Assign every node of every face to a connection or to a physical boundary condition.
+    """Assign every face node of the grid to a connection between blocks or to a physical boundary condition of the
+    case.
 
     The conditions of `case.boundary` are applied in this order: first those with a block or a range, exactly there;
     then those that name only faces, on the remaining nodes of these faces in every block; then `faces = "all"` without
@@ -114,8 +117,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
 
     Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also
     raises HiresxError for unknown block or region names, for ranges outside the face, for conditions (except of the
-    last kind) that apply to no node, and for blocks that are too thin for the stencil of the scheme.
-    """
+    last kind) that apply to no node, and for blocks that are too thin for the stencil of the scheme."""
     reaches = case.stencil
     _check_width(grid, reaches, case)
     cover = _Cover(grid)
@@ -281,9 +283,9 @@ def _faces(condition: Place, block: Block) -> list[str]:
 
 
 def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[int, str, Range]]:
-    """Return the (block, face, range) of all nodes that `place` (`hiresx.case.boundaries.Place`) names. Directions
-    without nodes are left out. Raises HiresxError for an unknown block or region and for a range outside the face.
-    `who`: the beginning of the message."""
+    """Yield (block number, face, half-open index ranges) for all face nodes that an entry of the case file names by
+    block, faces, range or region. `place`: the entry (`hiresx.case.boundaries.Place`). `who`: the beginning of the
+    error message. Raises HiresxError for an unknown block or region and for a range outside the face."""
     names = [block.name for block in blocks]
     if place.block is not None and place.block not in names:
         raise HiresxError(
@@ -319,7 +321,8 @@ def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[in
 
 
 def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
-    """Return the faces with the condition `pole`, as (number of the block, range of nodes)."""
+    """Return the face nodes with the boundary condition `pole` (faces that have collapsed to a line), as (number of the
+    block, half-open index ranges)."""
     conditions = [c for c in case.boundary if c.type == "pole"]
     return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 

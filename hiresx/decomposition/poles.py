@@ -1,5 +1,5 @@
-"""Connections over poles: the ghosts behind a pole are the nodes on the opposite side of its ring, in the same block or
-in another one."""
+"""Connections over poles (block faces that have collapsed to a line): the ghosts behind a pole are the nodes on the
+opposite side of the ring of nodes around it, in the same block or in another one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def pole_rings(
     blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Ring]:
-    """Return the rings of blocks around the poles in `patches`, each ring once, with its connections for `halo` ghost
-    layers. Raises HiresxError for a face that is not a pole, for a pole that is not supported, and for a block of a
-    ring whose face does not have the condition `pole`."""
+    """Return the rings of blocks around all poles (block faces that have collapsed to a line), each ring once.
+    `connections`, `patches`: the connections and boundary conditions of `blocks`. `halo`: number of ghost layers that
+    the ring must provide. Raises HiresxError for a face that is not a pole, for a pole that is not supported, and for a
+    block of a ring whose face does not have the condition `pole`."""
     poles = [patch for patch in patches if patch.condition.kernel == "pole"]
     planes = {
         (patch.block, patch.face)
@@ -54,6 +55,8 @@ def pole_rings(
 def pole_connections(
     blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Connection]:
-    """Return the connections across all poles in `patches`, for `halo` ghost layers."""
+    """Return the connections across all poles (block faces that have collapsed to a line): ghosts behind a pole are
+    nodes on its opposite side. `connections`, `patches`: the connections and boundary conditions of `blocks`. `halo`:
+    number of ghost layers. Raises the errors of `pole_rings`."""
     rings = pole_rings(blocks, connections, patches, halo)
     return [c for found in rings for member in found.members for c in connections_across(blocks, found, member.block)]

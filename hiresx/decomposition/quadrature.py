@@ -31,8 +31,9 @@ _SAME_NODE = 1e-3
 
 
 def corrections(nodes: int) -> np.ndarray:
-    """Return the corrections that are added to the weight 1 of the first nodes at one end of a line (Gregory's
-    formula): an array of 6 numbers, or of `nodes` numbers if the line has fewer than 6 nodes."""
+    """Return the corrections that Gregory's formula adds to the weight 1 of the first nodes at one end of a grid line,
+    so that the sum over nodes is an integral of high order: an array of 6 numbers, or of `nodes` numbers if the line
+    has fewer than 6 nodes."""
     order = min(REACH, nodes)
     found = np.zeros(order)
     for difference, coefficient in enumerate(_GREGORY[:order]):
@@ -43,18 +44,20 @@ def corrections(nodes: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
-    """Return the differences between the quadrature weights of the first nodes of a line and the weight 1 of interior
-    nodes. The line has `nodes` nodes. Each entry is the number of a node, counted from the end of the line, and a
-    dictionary from the kind of that end (NO_SLIP, PHYSICAL or SHARED) to the difference."""
+    """Return how much the quadrature weights of the first nodes of a line of `nodes` nodes differ from 1, the weight of
+    interior nodes. Each entry is the number of a node, counted from the end of the line, and a dictionary from the kind
+    of the end (NO_SLIP wall, other PHYSICAL boundary, or node SHARED with another block) to the difference."""
     by_kind: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(corrections(nodes)), SHARED: (-0.5,)}
     first = range(max(len(by_kind[PHYSICAL]), min(len(_AT_NO_SLIP), nodes)))
     return tuple((m, {kind: values[m] for kind, values in by_kind.items() if m < len(values)}) for m in first)
 
 
 def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
-    """Return, for every node of a face of block `b`, the kind of end that the grid line has there, as an array [k, j,
-    i] without the direction of the face. If `kept` is true, no-slip walls are a kind of their own. `decomposition`: the
-    whole blocks."""
+    """Return, for every node of a face of block number `b`, what lies behind the face, as far as quadrature weights
+    depend on it: NO_SLIP (a no-slip wall), PHYSICAL (another boundary), SHARED (a block that contains the same node) or
+    BESIDE (a block whose nodes begin one step further). The result is an array [k, j, i] without the axis normal to the
+    face. `kept`: whether no-slip walls are distinguished from other boundaries. `decomposition`: the blocks, not
+    divided among ranks."""
     block = decomposition.blocks[b]
     across = directions_along(face)
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
@@ -87,17 +90,18 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
 
 
 def block_weights(decomposition: Decomposition, b: int, box: Range | None = None, kept: bool = False) -> np.ndarray:
-    """Return the quadrature weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`. The sum of weight
-    times cell volume 1/J times a field is the integral of the field over the block. `kept`: whether to use the weights
-    with which no-slip walls conserve mass."""
+    """Return the quadrature weights (nk, nj, ni) of the nodes of block number `b`, or of the nodes in `box`. The sum of
+    weight times cell volume 1/J times a field is the integral of the field over the block. `kept`: whether to use the
+    weights with which the scheme conserves mass at no-slip walls. `decomposition`: the blocks, not divided among ranks.
+    """
     block = decomposition.blocks[b]
     return _weights(decomposition, b, whole_box(block.size) if box is None else box, block.active, kept)
 
 
 def face_weights(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
-    """Return the quadrature weights of the nodes of a face of block `b`, [k, j, i] without the direction of the face.
-    They equal those of `block_weights` along the face, so that fluxes and integrals balance. `kept`: as in
-    `block_weights`."""
+    """Return the quadrature weights of the nodes of a face of block number `b`, [k, j, i] without the axis normal to
+    the face. They equal the weights of `block_weights` along the face, so that fluxes and integrals balance. `kept`:
+    whether to use the weights with which the scheme conserves mass at no-slip walls."""
     block, d = decomposition.blocks[b], direction(face)
     along = [e for e in block.active if e != d]
     return _weights(decomposition, b, face_range(face, block.size), along, kept).squeeze(2 - d)

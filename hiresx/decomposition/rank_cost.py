@@ -1,4 +1,4 @@
-"""The cost of the parts of a rank. The partition with the least cost is chosen.
+"""The estimated cost of the boxes of nodes that a rank computes. The partition with the least cost is chosen.
 
 The unit is the time for one node of a large part. LINE and PART were measured with the viscous right-hand side in FP64
 on one core (109 ns per node, blocks of 8 to 256 nodes a side). A line of n nodes costs n + 5 nodes along i, and n + 1
@@ -7,8 +7,7 @@ along j and k; a block of 8^3 nodes costs 60 us more.
 EXCHANGE and CONTACT are estimates. For each face node 216 bytes are sent in a stage. If they are copied within a
 process, they cost 0.4 to 0.8 nodes, and each copy 4 us more. Between GPUs that need 1 ns per node they cost 1 node at
 200 GB/s and 9 nodes at 25 GB/s, and about 5 nodes of a CPU core that has a sixtieth of such a link. Other values of
-EXCHANGE within these bounds only change the choice between nearly equal shapes.
-"""
+EXCHANGE within these bounds only change the choice between nearly equal shapes."""
 
 from collections.abc import Sequence
 
@@ -34,21 +33,21 @@ SAME = 0.02
 
 
 def work(size: Sequence[int]) -> float:
-    """Return the cost of a part of `size` (ni, nj, nk) without its exchange, expressed as the number of nodes that take
-    the same time."""
+    """Return the estimated time to compute a box of `size` (ni, nj, nk) nodes, without communication, in units of the
+    time for one node of a large box."""
     ni, nj, nk = size
     points = ni * nj * nk
     return PART + points + sum(line * (points // n) for line, n in zip(LINE, size, strict=True) if n > 1)
 
 
 def excess(points: float, share: float) -> float:
-    """Return the penalty for a rank with `points` nodes whose fair share is `share` nodes, as a number of nodes. It is
-    0 up to a small imbalance."""
+    """Return the penalty, as a number of nodes, for a rank that computes `points` nodes instead of its fair share of
+    `share` nodes. It is 0 up to an excess of 4 %."""
     return STEEP * max(0.0, points - (1 + IMBALANCE) * share)
 
 
 def capacity(size: Sequence[int], least: int) -> int:
-    """Return the largest number of parts into which a box of `size` (ni, nj, nk) can be cut, if each part must have
+    """Return the largest number of boxes into which a box of `size` (ni, nj, nk) nodes can be cut, if each must have
     `least` nodes or more in every direction with more than one node."""
     count = 1
     for n in size:
@@ -57,9 +56,10 @@ def capacity(size: Sequence[int], least: int) -> int:
 
 
 def costs(boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: np.ndarray) -> np.ndarray:
-    """Return the cost of every rank, (ranks,), from the nodes of its boxes and the nodes that it exchanges. `boxes`: n
-    boxes. `contacts`: the pairs of boxes that exchange ghosts. `rank` (n,): the rank of each box. `speed` (ranks,):
-    speeds of the ranks, with the mean 1."""
+    """Return the estimated time of a stage on every rank, (ranks,), in units of the time for one node: computation and
+    the exchange of ghosts. `boxes`: the boxes of nodes into which the grid is divided. `contacts`: the pairs of boxes
+    that exchange ghosts. `rank` (n,): the rank of each box. `speed` (ranks,): relative speeds of the ranks, with the
+    mean 1."""
     ranks = len(speed)
     sizes = boxes.sizes
     points = sizes.prod(axis=1)

@@ -1,5 +1,5 @@
-"""Refinement of a decomposition: the tiles of all levels become additional blocks, with their connections and
-conditions."""
+"""Refinement of a decomposition: boxes of finer grid (tiles) of all levels become additional blocks, with their
+connections and boundary conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -39,16 +39,15 @@ Taken = list[np.ndarray]
 
 
 def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -> tuple[Decomposition, list[Extended]]:
-    """Add the tiles of all levels to `coarse`, whole blocks with the coordinates `extended` (ghosts included). Returns
-    the blocks, first those of the grid, then the tiles, and the coordinates with ghosts of all of them. `table`: the
-    table [refine] of the case. The tiles of a level lie inside those of the next coarser level. Their distance from the
-    border of the coarser tiles is so large that these contain all nodes from which ghosts are interpolated, except at
-    faces of the blocks.
+    """Add boxes of finer grid (tiles) to a decomposition in the regions that the table [refine] of the case file names.
+    `coarse`: the blocks of the original grid, not divided among ranks. `extended`: their coordinates, ghosts included.
+    Returns the new decomposition, whose blocks are those of the grid followed by the tiles, and the coordinates with
+    ghosts of all blocks. The tiles of a level lie inside the tiles of the next coarser level. The coarser tiles extend
+    so far around them that they contain all nodes from which ghosts are interpolated, except at faces of the blocks.
 
     Raises HiresxError for regions that name no block, contain no node or extend beyond a block, for a level that ends
     on a connection of blocks, for tiles beside a condition that does not support refinement, and for levels that do not
-    fit into the memory.
-    """
+    fit into the memory."""
     grids, nodes = make_levels(coarse, extended, table.finest)
     lattices = lattices_of(grids, table)
     return with_tiles(grids, nodes, lattices, _choose_tiles(grids, lattices, table))
@@ -62,9 +61,10 @@ def with_tiles(
     kept: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
     known: dict[int, LevelTiles] | None = None,
 ) -> tuple[Decomposition, list[Extended]]:
-    """Return the blocks of `grids[0]` followed by the tiles `taken` of all levels, and the coordinates with ghosts of
-    all of them. For each level: `grids`, the whole blocks; `nodes`, their coordinates with ghosts; `lattices`, the
-    nodes at which tiles begin and end. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is
+    """Return the decomposition that has the blocks of the original grid followed by chosen boxes of finer grid (tiles),
+    and the coordinates with ghosts of all blocks. For each level of refinement: `grids`, the blocks if they were
+    refined completely; `nodes`, their coordinates with ghosts; `lattices`, the nodes at which tiles begin and end;
+    `taken`, the masks of the chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is
     called with a view of coordinates and returns the array to store. `known`: the tiles of each level in the last call,
     which are used again where no tile has changed, and are replaced. Raises the errors of `refine`."""
     made = coarse = grids[0]
@@ -90,9 +90,10 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """Return the result of `refine`, whose arguments are the same, for a grid whose blocks may be read by parts from
-    their file. Raises HiresxError for such blocks, for a tile on a wall whose ghosts take their values at mirrored
-    places or which has an edge, and, with `conservative` levels, for a tile at an inflow or outflow."""
+    """Add boxes of finer grid (tiles) to a decomposition as `refine` does, with further checks. Arguments and results
+    are the same as for `refine`. Raises HiresxError for blocks whose coordinates are left in the grid file, for a tile
+    on a wall whose ghosts take their values at mirrored positions or which has an edge, and, with
+    `refine.conservative`, for a tile at an inflow or outflow."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -108,8 +109,8 @@ def refine_domain(
 
 
 def refuse_open(made: Decomposition, table: Refine) -> None:
-    """Raises HiresxError for a tile of `conservative` levels at a face whose boundary condition prescribes the values
-    of nodes."""
+    """Raise HiresxError if a box of finer grid (tile) touches a boundary that prescribes values at nodes (an inflow or
+    outflow) and the table [refine] demands conservation (`conservative`)."""
     assert made.levels is not None
     for patch in made.patches if table.conservative else ():
         if made.levels.tiles[patch.block].level and patch.condition.type in PASSED:
@@ -121,8 +122,8 @@ def refuse_open(made: Decomposition, table: Refine) -> None:
 
 
 def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:
-    """Return `extended` if all coordinates are in memory. Raises HiresxError if some blocks are read by parts from
-    their file."""
+    """Return the coordinates `extended` of all blocks if they are in memory. Raises HiresxError if the coordinates of
+    some blocks are left in the grid file, since refinement needs all of them."""
     here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
     if len(here) < len(extended):
         raise HiresxError(
@@ -134,7 +135,7 @@ def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> li
 
 
 def refined_grid(grid: Grid, made: Decomposition) -> Grid:
-    """Return `grid` with the blocks of the refined decomposition `made`."""
+    """Return `grid` with the blocks of `made`: its own blocks followed by boxes of finer grid (tiles)."""
     period = (*grid.period, *({} for _ in made.blocks[len(grid.blocks) :]))
     return replace(grid, blocks=made.blocks, period=period)
 
@@ -153,9 +154,10 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
 
 
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
-    """Return, for each level, block and direction, the nodes at which tiles begin and end. `grids`: for each level its
-    whole blocks. Raises HiresxError for a direction of `refine.symmetric` along which a block continues one step behind
-    its last nodes, since its levels cannot be symmetric there."""
+    """Return, for each level of refinement, block and direction, the indexes of the nodes at which boxes of finer grid
+    (tiles) may begin and end. `grids`: for each level the blocks if they were refined completely. Raises HiresxError
+    for a direction of `refine.symmetric` along which a block continues one step behind its last nodes, since its levels
+    cannot be symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]
@@ -194,8 +196,8 @@ def _lattice_of(
 
 
 def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
-    """Return the mask `taken` of the tiles (k, j, i) of a block together with their mirror images along the directions
-    of `refine.symmetric`."""
+    """Return a mask of refined boxes (tiles) of a block with their mirror images added, along the directions that the
+    key `refine.symmetric` names. `taken`: the mask of the tiles [k, j, i]."""
     for d, axis in enumerate("ijk"):
         if axis in table.symmetric:
             taken = taken | np.flip(taken, 2 - d)
@@ -203,10 +205,10 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
 
 
 def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
-    """Return the mask `taken` of the tiles (k, j, i) of a block together with the tiles that result from an exchange of
-    two directions of `refine.symmetric`. This is done only for directions with equal tiles (`lattice`: where the tiles
-    begin and end along each direction) for which the mask `asked`, the tiles that are requested, is also symmetric to
-    the exchange."""
+    """Return a mask of refined boxes (tiles) of a block that is also symmetric to the exchange of two index directions,
+    by adding tiles. This is done for pairs of directions that the key `refine.symmetric` names, whose tiles have equal
+    sizes, and for whose exchange the mask `asked` of the requested tiles is symmetric. `taken`, `asked`: masks [k, j,
+    i]. `lattice`: the nodes at which tiles begin and end along i, j and k."""
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
@@ -216,16 +218,17 @@ def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Seque
 
 
 def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
-    """Yield the index ranges (along i, j, k) of the cells of `lattice` for which the mask `chosen` [k, j, i] is
-    true."""
+    """Yield the half-open index ranges (i, j, k) of those cells of a lattice for which the mask `chosen` [k, j, i] is
+    true. `lattice`: the node indexes at which cells begin and end along i, j and k."""
     for k, j, i in np.argwhere(chosen):
         yield triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 
 
 def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
-    """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. `lattice`: the
-    nodes at which tiles begin and end. A box begins at a corner and extends along i as far as tiles are chosen, then
-    along j and k as far as all its rows are chosen."""
+    """Yield few boxes, as half-open index ranges (i, j, k), that together cover the chosen cells of a lattice, each
+    cell once. `lattice`: the node indexes at which cells begin and end along i, j and k. `chosen`: the mask [k, j, i]
+    of the cells. A box begins at a corner and extends along i as far as cells are chosen, then along j and k as far as
+    all its rows are chosen."""
     along_i, along_j, along_k = lattice
     for (i, i1), (j, j1), (k, k1) in _joined(chosen.shape, chosen.tobytes()):
         yield (along_i[i], along_i[i1]), (along_j[j], along_j[j1]), (along_k[k], along_k[k1])
@@ -271,9 +274,10 @@ def _choose_tiles(
 def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
-    """Return the masks of the tiles in the regions of the case, by level, without the tiles that must lie around them.
-    `grids`: for each level its whole blocks. `lattices`: the result of `lattices_of`. Raises HiresxError for a region
-    that names no block, has no node, or has nodes beyond a block."""
+    """Return masks, by level and block, of the boxes of finer grid (tiles) in the regions that the table [refine] of
+    the case file names, without the coarser tiles that must surround them. `grids`: for each level the blocks if they
+    were refined completely. `lattices`: the nodes at which tiles begin and end (`lattices_of`). Raises HiresxError for
+    a region that names no block, has no node, or has nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)
@@ -281,7 +285,8 @@ def regions_taken(
 
 
 def reach_of(coarse: Decomposition) -> int:
-    """Return how many nodes of the coarser level must exist around a tile, for its ghosts and their interpolation."""
+    """Return how many nodes of the coarser level must exist around a box of finer grid, so that its ghosts can be
+    interpolated."""
     return (coarse.stencil.halo + 1) // 2 + WIDTH // 2
 
 
@@ -325,7 +330,8 @@ def _take_region(
             taken[region.level][b][at] |= bool(inside[box].any())
     if not found:
         raise HiresxError(
-            f"refine.region.{n} holds no node of the grid", "give a box that the grid reaches into, in its own units"
+            f"refine.region.{n} holds no node of the grid",
+            "give a box that contains nodes, in the grid's unit of length",
         )
 
 
@@ -343,9 +349,10 @@ def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: st
 
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
-    """Set `taken`, the mask of the tiles of the next coarser level, to true for all tiles that lie under the tile `box`
-    or within `reach` nodes around it. `space`: the nodes of the block on the coarser level. `lattice`: the nodes at
-    which tiles of the coarser level begin and end."""
+    """Set a mask of refined boxes (tiles) to true for all tiles that a finer tile needs: those that lie under it or
+    within `reach` nodes around it. `box`: half-open index ranges of the finer tile. `space`: the index range of the
+    block on the coarser level. `lattice`: the nodes at which tiles of the coarser level begin and end. `taken`: the
+    mask of the coarser tiles, which is changed."""
     chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
     taken[np.ix_(*reversed(chosen))] = True
 
@@ -362,9 +369,11 @@ def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below
 def around_tiles(
     lattice: Sequence[Sequence[int]], space: Space, reach: int, below: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for i, j and k, an array (tiles, tiles of the next coarser level): 1 if a tile of `lattice` has a tile of
-    `below` under it or within `reach` nodes around it, else 0. A tile lies under or around another if this is so along
-    all three directions. `space`: the nodes of the block on the coarser level. See `take_around`."""
+    """Return which refined boxes (tiles) of the next coarser level each tile needs: for i, j and k an array (tiles,
+    coarser tiles) that is 1 if the coarser tile lies under the tile or within `reach` nodes around it along this
+    direction, otherwise 0. A coarser tile is needed if the entries of all three directions are 1. `lattice`, `below`:
+    the nodes at which tiles begin and end on the level and on the coarser level. `space`: the index range of the block
+    on the coarser level."""
     found = []
     for d in range(3):
         along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))
@@ -375,8 +384,10 @@ def around_tiles(
 
 
 def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the mask (k, j, i) of the boxes of another lattice that have one of the `taken` nodes or tiles (k, j, i).
-    `lines`: for i, j and k an array (taken, boxes), above 0 if the box has the node or tile along this direction."""
+    """Return a mask [k, j, i] of those boxes that contain at least one of the chosen nodes. `taken`: the mask [k, j, i]
+    of the chosen nodes. `lines`: for i, j and k an array (nodes, boxes) that is above 0 where a box contains a node
+    along this direction; a box contains a node if it does so along all three. (Smaller boxes may take the place of the
+    nodes.)"""
     found = lines[1].T @ (taken.astype(np.float32) @ lines[0])
     along_k = lines[2].T @ found.reshape(len(found), -1)
     return np.asarray(along_k.reshape(-1, *found.shape[1:]) > 0)

@@ -40,8 +40,9 @@ class Sections:
         self._known: dict[tuple[object, ...], Found] = {}
 
     def cut(self, box: Range, first: int, last: int, sides: Sides = CLOSED) -> list[Range]:
-        """Divide `box` into boxes for the ranks `first` to `last` - 1, in this order. `sides`: what lies beyond the six
-        sides of the box, see `sides_of`. There must not be more ranks than the capacity of the box."""
+        """Divide `box` (half-open index ranges) into one box for each of the ranks `first` to `last` - 1, and return
+        these boxes in the order of the ranks. `sides`: how many nodes on each of the six sides of the box touch other
+        boxes (`sides_of`). There must not be more ranks than the box can have parts (`rank_cost.capacity`)."""
         size = triple(hi - lo for lo, hi in box)
         self._best(size, sides, first, last)
         return list(self._boxes(box, sides, first, last))
@@ -143,10 +144,10 @@ class Sections:
 
 
 def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """Divide `box` into a x b x c = `ranks` equal parts, and return the parts, i fastest. Each has `least` nodes or
-    more in every direction with more than one node. `sides`: what lies beyond the six sides of the box, see `sides_of`.
-    The division with the lowest cost is taken; None if there is none. Equal parts have fewer neighbours than other
-    sections."""
+    """Divide `box` (half-open index ranges) into a x b x c = `ranks` equal boxes with the lowest estimated cost, and
+    return them, i fastest; None if no division gives every box `least` nodes or more in each direction with more than
+    one node. `sides`: how many nodes on each of the six sides of the box touch other boxes (`sides_of`). Equal boxes
+    have fewer neighbours than other sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [
@@ -184,10 +185,11 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """Return what lies beyond the six sides of box number `box`, of `size` nodes: for each side, how many of its nodes
-    are in contact with other boxes. `links`: its contacts (other box, face, nodes). All other boxes are assumed to be
-    on other ranks. The same is assumed of the other half of a face in contact with itself, such as the wake of a
-    C-grid, since most partitions put the two halves on different ranks."""
+    """Return how many nodes on each of the six sides of box number `box` touch other boxes: for each index direction
+    (lower side, upper side, nodes at which both sides touch each other). `size`: (ni, nj, nk) of the box. `links`: its
+    contacts as (number of the other box, face, nodes). All other boxes are assumed to be on other ranks. The same is
+    assumed of the other half of a face in contact with itself, such as the wake of a C-grid, since most partitions put
+    the two halves on different ranks."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

@@ -12,13 +12,13 @@ from hiresx.grid.stored_coordinates import part_of
 
 
 def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
-    """Return the decomposition whose blocks are `parts` of the blocks of `decomposition`, in that order. Its
-    coordinates are views.
+    """Divide the blocks of a decomposition into `parts` (boxes of nodes with their ranks), and return them as the
+    blocks of a new decomposition, in the same order. Connections and boundary conditions of the parts follow from those
+    of the blocks. The coordinates are views.
 
     Every node of a block must be in exactly one part. The ghosts of a part at a cut are the nodes of the adjacent part,
     so that results do not depend on the cuts. Raises HiresxError if the parts do not contain each node exactly once, or
-    if a part is so thin that the ghosts of its neighbour would come from two parts.
-    """
+    if a part is so thin that the ghosts of its neighbour would come from two parts."""
     blocks = decomposition.blocks
     pieces, halo = [(part.whole, part.box) for part in parts], decomposition.stencil.halo
     check_cover(blocks, pieces)

@@ -26,15 +26,18 @@ Image: TypeAlias = "tuple[str, Motion]"
 
 
 def is_edged(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()) -> bool:
-    """True if the wall has an edge on a patch or at the ends of the patch. A sharp end of the wall is an edge, too.
-    Ends of a patch that is one node wide do not count."""
+    """Return whether a wall has an edge (a sharp corner) on a boundary patch or at the ends of the patch. A sharp end
+    of the wall is an edge, too. Ends of a patch that is one node wide do not count. `whole`: the blocks, not divided
+    among ranks. `images`: reflections that continue the wall behind planes of symmetry (`images_of_wall`)."""
     return any(
         edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND, images)).any() for e in _tangents(whole, patch)
     )
 
 
 def is_bent(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()) -> bool:
-    """True if the wall turns at nodes that are not edges. Then not all pieces between edges are straight."""
+    """Return whether a wall turns at nodes of a boundary patch that are not sharp edges, so that it is curved between
+    its edges. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the wall behind planes
+    of symmetry (`images_of_wall`)."""
     count = BEYOND if images else 0
     return any(
         _bends(nodes_beyond(whole, patch.block, patch.range, e, count, images)).any() for e in _tangents(whole, patch)
@@ -42,8 +45,10 @@ def is_bent(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()
 
 
 def near_edges(whole: "Decomposition", patch: "Patch", reach: int, images: Sequence[Image] = ()) -> np.ndarray:
-    """Return the mask of the nodes of a face, [k, j, i] without its direction, that lie within `reach` nodes of an edge
-    along a grid line. Nodes of the patch are examined, and nodes up to `reach` beyond its ends."""
+    """Return a mask of the face nodes, [k, j, i] without the axis normal to the face, that lie within `reach` nodes of
+    a sharp edge of the wall along a grid line. Nodes of the boundary patch are examined, and nodes up to `reach` beyond
+    its ends. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the wall behind planes
+    of symmetry (`images_of_wall`)."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)
@@ -74,9 +79,10 @@ def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
 def nodes_beyond(
     whole: "Decomposition", b: int, range_: Range, e: int, count: int, images: Sequence[Image] = ()
 ) -> np.ndarray:
-    """Return the coordinates (dimensions, ..., n) of the nodes `range_` of block `b`, and of `count` nodes beyond both
-    of its ends along direction `e`. The nodes beyond may be in the block, across connections or in `images`. Nodes that
-    do not exist are nan."""
+    """Return the coordinates (dimensions, ..., n) of a box of nodes extended by `count` nodes beyond both ends along
+    index direction `e`. The last axis runs along `e`. `b`: the number of the block. `range_`: half-open index ranges of
+    the box. The added nodes may be in the block, across connections, or mirror images by `images` (pairs of a face on a
+    plane of symmetry and the reflection). Nodes that do not exist are nan."""
     block = whole.blocks[b]
     (lo, hi), size = range_[e], block.size[e]
     box = [np.arange(*r) for r in range_]
@@ -104,8 +110,9 @@ def nodes_beyond(
 
 
 def edges(face: np.ndarray) -> np.ndarray:
-    """Return the mask (..., n - 2) of the nodes at which grid lines have an edge, for all nodes but the first and the
-    last. The first and the last entry are always False: the angles there are only used for comparison. `face`
+    """Return a mask (..., n - 2) of the nodes at which grid lines have a sharp edge: they turn by more than 0.05 rad
+    and three times as much as at the neighbouring nodes. The mask is for all nodes but the first and the last of each
+    line. Its first and last entries are always False: the angles there are only used for comparison. `face`
     (dimensions, ..., n): coordinates, with the lines along the last axis; nan for missing nodes."""
     turn = _turns(face)
     beside = np.zeros_like(turn)
@@ -117,8 +124,9 @@ def edges(face: np.ndarray) -> np.ndarray:
 
 
 def ends_in_edge(rows: np.ndarray, normal: np.ndarray) -> bool:
-    """True if a wall and its mirror image in a plane of symmetry form an edge. `rows` (dimensions, n, 3): nodes of the
-    wall in this plane, and in the two rows beside it. `normal` (dimensions,): the unit normal of the plane."""
+    """Return whether a wall and its mirror image in a plane of symmetry form a sharp edge. `rows` (dimensions, n, 3):
+    coordinates of wall nodes, the first row in the plane and two further rows beside it. `normal` (dimensions,): the
+    unit normal of the plane."""
     steps = np.diff(rows, axis=-1)
     if len(rows) == 2:
         across = np.stack([-steps[1], steps[0]])

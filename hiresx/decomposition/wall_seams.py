@@ -18,7 +18,8 @@ _NO_SLIP, _SLIP = "no_slip", "reflect"
 
 
 def same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
-    """Return the face of the donor block of connection `c` that continues `face` at the `nodes` (3, n)."""
+    """Return the face of the donor block that continues `face` of the other block across connection `c`. `nodes` (3,
+    n): indexes i, j, k of nodes on `face` at the connection."""
     inward = np.zeros((3, 1), dtype=nodes.dtype)
     inward[direction(face)] = -side(face)
     step = (c.donors(nodes + inward) - c.donors(nodes))[:, 0]
@@ -27,15 +28,16 @@ def same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
 
 
 def contains_nodes(block: Block, nodes: np.ndarray) -> bool:
-    """True if all nodes, indices i, j, k (3, n), lie in the block."""
+    """Return whether all nodes with the indexes i, j, k in `nodes` (3, n) exist in the block."""
     return bool(((nodes >= 0) & (nodes < np.array(block.size)[:, None])).all())
 
 
 def walls_over_seams(
     blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
 ) -> list[PlacedCondition]:
-    """Return the list `placed` of conditions, changed on lines of nodes that a no-slip wall shares with a slip wall of
-    another block: these nodes have the no-slip condition in both blocks. `connections`: the connections of `blocks`."""
+    """Return the boundary conditions of face nodes, changed where a no-slip wall of one block and a slip wall of
+    another share a line of nodes: these nodes have the no-slip condition in both blocks. `placed`: the conditions, each
+    as (block number, face, half-open index ranges, condition). `connections`: the connections of `blocks`."""
     found = list(placed)
     left = [one for one in found if one[3].kernel == _NO_SLIP]
     while left:

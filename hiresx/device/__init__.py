@@ -14,8 +14,9 @@ NAMES = ("cpu", "cuda", "emulated")
 
 
 def backend(name: str = "auto", device: int | None = None) -> Backend:
-    """Return the backend called `name`: "cpu", "cuda", "emulated" or "auto", which is cuda if CuPy finds a GPU, else
-    cpu. `device`: number of the GPU, as CUDA counts them in this process (0 by default).
+    """Return the backend called `name`, which compiles and runs kernels: "cpu", "cuda" (an NVIDIA GPU), "emulated" (the
+    CUDA kernels on the CPU) or "auto", which is cuda if a GPU can be used, else cpu. `device`: number of the GPU, as
+    CUDA counts them in this process (0 by default).
 
     Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU.
     """

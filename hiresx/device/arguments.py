@@ -34,25 +34,25 @@ _CPU_PLACES: tuple[Place, ...] = ((("nd", "sd"), ("n1", "s1"), ("n2", "s2")),)
 
 
 def item(kind: str, real: str) -> str:
-    """Return NumPy's name of the number type of a kernel argument of the C type `kind`. `real`: what the type `real` of
-    kernels stands for, "float64" or "float32"."""
+    """Return NumPy's name of the number type of a kernel argument. `kind`: the C++ type of the argument, such as "const
+    double *". `real`: the type that the name `real` stands for in kernels, "float64" or "float32"."""
     base = kind.removeprefix("const ").removesuffix(" *")
     return _ITEMS.get(base, real)
 
 
 def is_pointer(kind: str) -> bool:
-    """Whether an argument of the C++ type `kind` is a pointer."""
+    """Return whether `kind`, the C++ type of a kernel argument, is a pointer."""
     return kind.endswith("*")
 
 
 def is_written(kind: str) -> bool:
-    """Whether an argument of the C++ type `kind` is a pointer through which the kernel may write."""
+    """Return whether `kind`, the C++ type of a kernel argument, is a pointer through which the kernel may write."""
     return is_pointer(kind) and not kind.startswith("const ")
 
 
 def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
-    """Return `value` as a Python number that `dtype` can represent. Raises TypeError for another value, and for an
-    integer if `dtype` is a real type."""
+    """Return `value` as a Python number for a kernel argument of the type `dtype`. Raises TypeError if it is not a
+    number or does not fit the type, and for an integer if `dtype` is a floating-point type."""
     if dtype.kind == "i":
         number = operator.index(value)
         limits = np.iinfo(dtype)
@@ -67,8 +67,8 @@ def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
 
 
 def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
-    """Raises TypeError unless `array` is an instance of `wanted`, has the type `dtype`, and is contiguous along the
-    last axis."""
+    """Raise TypeError unless `array` is an instance of the class `wanted`, has the number type `dtype`, and is
+    contiguous along the last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"needs a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
     if array.dtype != dtype:
@@ -79,8 +79,8 @@ def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
 
 
 def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[Any]:
-    """Return the named `arguments` in the kernel's order. Raises TypeError for a missing argument and for an unknown
-    one."""
+    """Return the values of the named `arguments` in the order of the kernel's parameters. Raises TypeError for a
+    missing argument and for an unknown one."""
     names = [name for _, name in signature.arguments]
     if arguments.keys() == set(names):
         return [arguments[name] for name in names]
@@ -92,14 +92,14 @@ def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[
 
 
 def misfit(signature: Signature, name: str, why: object) -> TypeError:
-    """Return the TypeError for the argument `name` of a kernel, which is not valid for the reason `why`."""
+    """Return a TypeError that says that the argument `name` of a kernel is not valid for the reason `why`."""
     kind = next(kind for kind, called in signature.arguments if called == name)
     return TypeError(f"kernel {signature.name}, argument {name} ({kind}): {why}")
 
 
 def place(signature: Signature) -> Place | None:
-    """Return the names of the arguments of a kernel that contain the counts and strides of the nodes that it visits;
-    None if the kernel has no such arguments."""
+    """Return the names of those kernel arguments that contain the counts and strides of the nodes that the kernel
+    visits, as pairs (count, stride); None if the kernel has no such arguments."""
     return _place(signature.kind, signature.arguments)
 
 
@@ -113,16 +113,18 @@ def _place(kind: str, arguments: tuple[tuple[str, str], ...]) -> Place | None:
 
 
 def last_node(signature: Signature) -> str | None:
-    """Return a formula for the flat index of the last node that a kernel visits, in terms of its arguments and the
-    extent hx_ni, hx_nj, hx_nk. The result is None if its arguments do not define this node."""
+    """Return, as text, a formula for the flat array index of the last node that a kernel visits. It contains the names
+    of the kernel's arguments and hx_ni, hx_nj, hx_nk, the numbers of points of the launch. The result is None if the
+    arguments do not define this node."""
     where = place(signature)
     return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
 
 def fit_conditions(signature: Signature) -> list[str]:
-    """Return conditions under which all array arguments of a kernel are large enough. They are expressions in the
-    arguments and hx_last, the flat index of the last node. The list is empty if the nodes are unknown. Arguments that
-    do not meet these conditions may still be valid: `check_places` decides."""
+    """Return conditions, as Python expressions, under which all array arguments of a kernel are large enough. They
+    contain the names of the kernel's arguments and hx_last, the flat array index of the last node that it visits. The
+    list is empty if this node is unknown. The conditions are sufficient, not necessary: arguments that do not meet them
+    are valid if `check_places` accepts them."""
     where, names = place(signature), {name for _, name in signature.arguments}
     if where is None:
         return []
@@ -134,9 +136,10 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
-    """Check the arguments `values` of a launch over `extent`. Raises TypeError if strides do not fit an array
-    [variable, k, j, i], if an array is too small for the variables of the nodes that are visited, or if its address
-    does not have the alignment that the kernel needs."""
+    """Raise TypeError if the strides among the arguments of a kernel do not fit an array [variable, k, j, i], if an
+    array is too small for the nodes that the kernel visits, or if its address does not have the alignment that the
+    kernel needs. `extent`: the numbers of points (ni, nj, nk) of the launch. `values`: the arguments, in the order of
+    the kernel's parameters."""
     where = place(signature)
     if where is None and not signature.aligned:
         return

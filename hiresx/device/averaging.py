@@ -57,20 +57,22 @@ _WITH = ("u", "v", "w")
 
 
 def kinds(average: Any) -> list[str]:
-    """Return the kinds of averages that a table `[average]` requests. "stress_budgets" includes all averages of
-    "budget"."""
+    """Return which kinds of averages the table `[average]` of a case requests, of "reynolds", "favre", "budget" and
+    "stress_budgets". If the last is requested, "budget" is left out, since it is included."""
     asked = [kind for kind in (*MEANS, *BUDGETS) if getattr(average, kind)]
     return [kind for kind in asked if kind != "budget" or "stress_budgets" not in asked]
 
 
 def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names of the means, by `kind` "reynolds" or "favre". `scalars`: the names of the passive scalars."""
+    """Return the names of the first moments (means) of the averages of a `kind`, "reynolds" or "favre". `scalars`: the
+    names of the passive scalars, whose means follow the means of the gas."""
     return (*MEANS[kind], *scalars)
 
 
 def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return all names in the order of the arrays: those of the gas, then the mean and second moments of each scalar.
-    `kind`: "reynolds", "favre", "budget" or "stress_budgets". `scalars`: the names of the passive scalars."""
+    """Return the names of all averages of a `kind`, "reynolds", "favre", "budget" or "stress_budgets", in the order of
+    their arrays. For the first two, the moments of the gas are followed by mean, second moment and covariances with the
+    velocity of each scalar. `scalars`: the names of the passive scalars."""
     if kind in BUDGETS:
         return tuple(BUDGETS[kind])
     of_scalars = [name for s in scalars for name in (s, f"{s}_{s}", *(f"{c}_{s}" for c in _WITH))]
@@ -78,15 +80,15 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return the number of averages at a node. `kinds`: the kinds of averages, as in `names`. `scalars`: the names of
-    the passive scalars."""
+    """Return the number of averages that are stored at a node. `kinds`: their kinds, as in `names`. `scalars`: the
+    names of the passive scalars."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 
 def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
-    """Return the numbers of lanes (li, lj, lk) of a part of `size` nodes (ni, nj, nk) that is averaged over the
-    directions `over`. A lane is the segment of a grid line that one thread averages. Along the other directions there
-    is a lane for every node. `backend`: the name of the backend."""
+    """Return the numbers of lanes (li, lj, lk) for averages over index directions in a block of `size` nodes (ni, nj,
+    nk). A lane is the segment of a grid line that one thread averages. `over`: the directions that are averaged, such
+    as ["i", "k"]; along the other directions there is a lane for every node. `backend`: the name of the backend."""
     row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
     found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
     for d, most in ((0, row), (1, wanted), (2, wanted)):

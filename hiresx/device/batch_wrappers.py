@@ -49,15 +49,16 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the wrapper function."""
+        """Name of the C++ wrapper function."""
         return f"{self.kernel}_{self.form}"
 
 
 def generate_batched(
     configuration: Configuration, target: str, entries: Iterable[Entry], root: Path = kernels.ROOT
 ) -> str:
-    """Return the complete source text for the `target` "cuda" or "emulated": the kernels of `configuration` and the
-    wrappers `entries`. `root`: the folder of the kernels.
+    """Return the complete source text of the kernels for the compile-time choices `configuration` with the wrapper
+    functions `entries`, each of which makes several launches of a kernel as one. `target`: "cuda" or "emulated".
+    `root`: the folder of the kernels.
 
     ALIKE: `__global__ void name_alike(guard, ni, nj, nk, planes, <numbers>, table)` has `planes` CUDA blocks along z
     for each launch of the batch; a row of the table holds the array arguments of a launch. MIXED: `name_mixed(guard,

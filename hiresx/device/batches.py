@@ -28,10 +28,11 @@ class Batches(NamedTuple):
 
 
 def batches(kinds: Sequence[Hashable | None], waits: Sequence[Sequence[int]], messages: Sequence[bool] = ()) -> Batches:
-    """Combine calls into batches. All calls of a batch are of one kind and do not wait for each other, directly or
-    indirectly. `kinds`: the kind of each call; a call of kind None is a batch of its own. `waits`: for each call, the
-    earlier calls that it waits for. A batch waits for everything that one of its calls waits for. `messages`: whether
-    each call is a message. Calls that wait for different messages are in different batches."""
+    """Combine kernel launches into batches, each of which is made as one launch. The launches of a batch are of one
+    kind and do not wait for each other, directly or indirectly. `kinds`: the kind of each launch; a launch of kind None
+    is not combined. `waits`: for each launch, the numbers of the earlier launches that it waits for. `messages`:
+    whether each launch is a message between ranks; launches that wait for different messages are in different
+    batches."""
     members: list[list[int]] = []
     place: list[int] = []  # the batch of each call
     message: list[int] = []  # the last message that each call waits for
@@ -59,10 +60,12 @@ def arrange_batches(
     is_message: Callable[[Call], bool] = lambda call: False,
     least: int = 1,
 ) -> "tuple[list[Call | BatchedLaunch], list[list[int]]]":
-    """Return launches and batches of launches that have the effect of `calls`, in a valid order, and for each one the
-    numbers of the earlier ones that it waits for. `shape`: returns the shape of a CUDA launch. `address`: returns the
-    address of the first item of an array. `extent`: see `hiresx.device.dependency_graph.levels`. Messages are not
-    batched and keep their order. Nothing is batched if batches would save fewer than `least` launches."""
+    """Return the launches `calls`, combined into batches where possible, in a valid order, and for each launch or batch
+    the numbers of the earlier ones that it waits for. `shape`: returns the numbers of thread blocks and threads of a
+    CUDA launch. `address`: returns the address of the first item of an array. `extent`: returns the addresses of the
+    first byte of an array and of the byte after its last. `is_message`: tells whether a launch is a message between
+    ranks; messages are not combined and keep their order. Nothing is combined if this would save fewer than `least`
+    launches."""
     single, waits = flatten_calls(calls), dependencies(calls, extent, is_message)
     messages = list(map(is_message, single))
     shapes: list[Shape | None] = [
@@ -109,10 +112,10 @@ TIMES, FEW = 2, 1 << 14
 
 
 def share_blocks(calls: Sequence[Call], shapes: list[Shape | None], kinds: list[Hashable | None]) -> None:
-    """Give launches of one point kernel the same shape of thread blocks, unless they would then have too many threads.
-    Otherwise the shape depends on the extent of a launch, and launches on grid blocks of different sizes cannot be
-    joined. `shapes` and `kinds`: for each launch its shape and its kind, from `_kind`. Both lists are changed in place.
-    A launch whose kind is None keeps its shape."""
+    """Give launches of the same point kernel the same shape of thread blocks, unless they would then have too many
+    threads. Otherwise the shape depends on the extent of a launch, and launches on grid blocks of different sizes
+    cannot be combined. `calls`: the launches. `shapes`, `kinds`: for each launch its shape, and its kind (launches of
+    equal kind can be combined; a launch of kind None is not changed). Both lists are changed in place."""
     alike: dict[str, list[int]] = {}
     for n, (call, kind) in enumerate(zip(calls, kinds, strict=True)):
         if kind is not None and call.signature.kind in ("KERNEL", "VECTOR_KERNEL"):
@@ -148,8 +151,9 @@ class BatchedLaunch(NamedTuple):
 
 
 def batch_calls(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> BatchedLaunch:
-    """Return the launch that has the effect of `calls`, which are of one kernel and have CUDA `shapes` with equal
-    blocks. `address` returns the address of an array's first item."""
+    """Return one CUDA launch that has the effect of all launches `calls` of one kernel. `shapes`: the number of thread
+    blocks and of threads of each launch; the thread blocks must be equal. `address`: returns the address of the first
+    item of an array."""
     signature, block = calls[0].signature, shapes[0][1]
     assert all(call.name == signature.name and of[1] == block for call, of in zip(calls, shapes, strict=True))
     table = _table(calls, shapes, address)

@@ -118,14 +118,14 @@ _ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may wr
 
 
 def key(parts: Iterable[str]) -> str:
-    """Return a digest of the strings `parts` that is short enough for a file name."""
+    """Return a digest of the strings `parts`, 32 hexadecimal digits, for use in a file name."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def directory() -> Path:
-    """Return the cache folder without symbolic links: $HIRESX_CACHE, or hiresx in $XDG_CACHE_HOME or ~/.cache. A
-    missing folder is created for the user alone. Raises HiresxError if that fails, if the folder belongs to neither the
-    user nor root, or if others may write to it or replace it."""
+    """Return the folder of the cache of compiled kernels, without symbolic links: $HIRESX_CACHE, or hiresx in
+    $XDG_CACHE_HOME or ~/.cache. A missing folder is created for the user alone. Raises HiresxError if that fails, if
+    the folder belongs to neither the user nor root, or if others may write to it or replace it."""
     path = _configured_path()
     with _refusal(path):
         # Links are resolved once, here: the checked folder is the used one.
@@ -211,8 +211,8 @@ def _group(number: int) -> str:
 
 
 def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
-    """Return the path of the file `name` in the cache. If there is no intact file with this name, `make(folder)` makes
-    it in a temporary folder and returns its path.
+    """Return the path of the file `name` in the cache of compiled kernels. If there is no intact file of this name,
+    `make(folder)` creates it in a temporary folder and returns its path, and it is moved into the cache.
 
     Errors of `make` propagate. Raises HiresxError for a cache that cannot be written, or is not safe to use.
     """
@@ -250,7 +250,8 @@ def _put(path: Path, make: Callable[[Path], Path]) -> Path:
 
 
 def is_intact(path: Path) -> bool:
-    """True if `path` is a file of the user or root, nobody else may write to it, and its digest is right."""
+    """Return whether `path` is a file of the user or root that nobody else may write, and whose SHA-256 digest is the
+    stored one."""
     try:
         for file in (path, _digest_path(path)):
             status = file.lstat()
@@ -272,10 +273,10 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def workplace() -> Iterator[Path]:
-    """Return a context whose value is the path of a new private folder on the cache's file system. The caller writes
-    files there and renames them into the cache, so that other processes never see incomplete files. The folder is
-    deleted at the end. Folders of killed processes are deleted at the start. Raises HiresxError if the cache cannot be
-    written to."""
+    """Return a context manager whose value is the path of a new private folder on the file system of the cache. The
+    caller writes files there and renames them into the cache, so that other processes never see incomplete files. The
+    folder is deleted at the end. Folders of killed processes are deleted at the start. Raises HiresxError if the cache
+    cannot be written to."""
     path = directory()
     with _refusal(path):
         _sweep(path)

@@ -24,8 +24,8 @@ HINT = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
 
 
 def compiler() -> tuple[list[str], str]:
-    """Return the command of the C++ compiler ($CXX or g++) and its --version. Raises HiresxError if there is none or if
-    it fails."""
+    """Return the command of the C++ compiler ($CXX or g++) as a list of words, and the text that it prints for
+    --version. Raises HiresxError if there is no compiler or if it fails."""
     given = os.environ.get("CXX", "")
     try:
         command = shlex.split(given) or ["g++"]
@@ -50,7 +50,8 @@ def _version(command: tuple[str, ...], *_file: object) -> str:
 
 @lru_cache
 def processor() -> str:
-    """Return the model and the instruction sets of the processor, on which the result of -march=native depends."""
+    """Return the model and the instruction sets of the processor as text. The result of the compiler's option
+    -march=native depends on them."""
     try:
         first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     except OSError:
@@ -59,15 +60,15 @@ def processor() -> str:
 
 
 def build(text: str, flags: tuple[str, ...], label: str) -> Path:
-    """Compile the C++ `text` with `flags` to a shared library, unless it is in the cache, and return the path of the
-    library. The source is stored beside it. `label`: the beginning of the file name. Raises HiresxError if there is no
-    compiler, if the compilation fails, and if the cache cannot be written."""
+    """Compile the C++ source `text` with the compiler options `flags` to a shared library, unless it is in the cache,
+    and return the path of the library. The source is stored in the same folder. `label`: the beginning of the file
+    name. Raises HiresxError if there is no compiler, if the compilation fails, and if the cache cannot be written."""
     (path,) = build_all([text], flags, label)
     return path
 
 
 def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[Path]:
-    """Build several `texts` in parallel, each as `build` does, and return the paths of the libraries. `flags` and
+    """Compile several C++ sources in parallel, each as `build` does, and return the paths of the libraries. `flags` and
     `label` are the same for all."""
     command, version = compiler()
     names = [f"{label}-{cache.key([text, *flags, *command, version, processor()])}" for text in texts]
@@ -176,6 +177,7 @@ def _end(group: int) -> None:
 
 
 def first_errors(log: str) -> str:
-    """Return the first error lines of a compiler's `log`, or its first lines if it has no errors."""
+    """Return the first five error lines of `log`, the output of a compiler, or its first lines if it contains no
+    errors."""
     lines = log.splitlines()
     return "\n  ".join(([line for line in lines if re.search(r"\berror\b", line)] or lines)[:5])

@@ -101,17 +101,17 @@ class Configuration:
 
     @property
     def real(self) -> str:
-        """The numpy name of the kernels' `real`."""
+        """NumPy's name of the floating-point type in which the kernels compute, "float64" or "float32"."""
         return self.storage.real
 
     @property
     def storage(self) -> Storage:
-        """The number types of the fields."""
+        """The number types in which the kernels compute and in which the arrays at the nodes are stored."""
         return STORAGE[self.precision]
 
     @property
     def viscous(self) -> bool:
-        """Whether there are viscous terms."""
+        """Whether the kernels contain viscous terms."""
         return self.viscosity != INVISCID
 
 
@@ -132,13 +132,12 @@ OF_SCHEME = ("scheme.h", "../scheme.h", "flux_between.h")
 
 
 def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT, part: str | None = None) -> str:
-    """Return the main source text of `configuration`: its `#define`s, its viscosity law, and the `#include`s of the
-    chosen headers and of solver.h with every boundary condition and term, or of the header of another program.
-
-    `target`: "cpu", "cuda" or "emulated", which is "cuda" with HX_EMULATED defined and shim.h first. `root`: the folder
-    of the kernels. `part`: only this part of the solver (see `parts`), with the headers that it needs. Raises
-    HiresxError for a choice without a header, and for an unknown viscosity law or parameter.
-    """
+    """Return the main source text of the kernels for the compile-time choices `configuration`: its `#define`s, its
+    viscosity law, and the `#include`s of the chosen headers and of solver.h with every boundary condition and term, or
+    of the header of another program. `target`: "cpu", "cuda" or "emulated", which is the CUDA text for execution on the
+    CPU. `root`: the folder of the kernels. `part`: only this separately compiled part of the solver (see `parts`), with
+    the headers that it needs; None: everything. Raises HiresxError for a choice without a header, and for an unknown
+    viscosity law or parameter."""
     c = configuration
     whole, of_scheme = part is None, part in (None, "scheme") or _computes_fluxes(root / f"{part}.h")
     chosen = OF_IMPLICIT if c.program in IMPLICIT else FOLDERS if of_scheme else ("positivity",)
@@ -196,10 +195,11 @@ def _reaches(c: Configuration, root: Path) -> list[str]:
 
 
 def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str | None, ...]:
-    """Return the parts in which the kernels of `configuration` are compiled, as headers of kernels/ without `.h`. The
-    part "scheme" depends on numerical flux, weights and space but not on viscosity. For "every_scheme" the opposite is
-    true. The headers of boundary/ and terms/ that are not in "scheme", those of occasional.h and those of the storage
-    are parts of their own. The result (None,) means that all kernels are compiled together."""
+    """Return the parts in which the kernels for the compile-time choices `configuration` are compiled separately, as
+    names of headers of kernels/ without `.h`. The part "scheme" depends on numerical flux, weights and interpolated
+    variables but not on viscosity; for "every_scheme" the opposite is true. Boundary conditions and terms outside
+    "scheme", and kernels that only some runs need, are parts by themselves. The result (None,) means that all kernels
+    are compiled together. `root`: the folder of the kernels."""
     if configuration.program != "solver" or "every_scheme.h" not in _included_headers(root / "solver.h"):
         return (None,)
     of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]
@@ -209,8 +209,9 @@ def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str 
 
 @kernels.cached_by_headers
 def later_kernels(configuration: Configuration, root: Path) -> Mapping[str, str]:
-    """Return a dictionary from the names of the kernels that only some runs of `configuration` need to the part that
-    has them."""
+    """Return a dictionary from the names of those kernels for the compile-time choices `configuration` that only some
+    runs need to the separately compiled part (see `parts`) that contains the kernel. `root`: the folder of the
+    kernels."""
     later: dict[str, str] = {}
     for part in parts(configuration, root):
         if part is not None and part not in USUAL:

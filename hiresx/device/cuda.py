@@ -39,8 +39,8 @@ _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
 
 def obstacle() -> HiresxError | None:
-    """Return the reason why this process cannot compute on a GPU, or None. The driver is examined first, since the
-    import of CuPy takes a second."""
+    """Return the reason, a HiresxError, why this process cannot compute on a GPU, or None if it can. The driver is
+    examined first, since the import of CuPy takes a second."""
     try:
         missing = importlib.util.find_spec("cupy") is None
     except ValueError:  # a stand-in without a module spec
@@ -65,7 +65,8 @@ def obstacle() -> HiresxError | None:
 
 
 def largest_memory() -> int | None:
-    """Return the bytes of the largest GPU that the driver offers this process; None without CuPy, driver or GPU."""
+    """Return the number of bytes of the largest memory of a GPU that this process can use; None without CuPy, driver or
+    GPU."""
     try:
         if importlib.util.find_spec("cupy") is None:
             return None
@@ -76,8 +77,9 @@ def largest_memory() -> int | None:
 
 
 def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
-    """Compile the kernels of `configuration` for the first GPU into the cache, without a CUDA context. Raises
-    HiresxError if the driver, CuPy or NVRTC is missing, or if a kernel does not compile."""
+    """Compile the kernels for the compile-time choices `configuration` for the first GPU and store them in the cache,
+    without a CUDA context. `root`: the folder of the kernels. Raises HiresxError if the driver, CuPy or NVRTC is
+    missing, or if a kernel does not compile."""
     driver = Driver()
     driver.count()
     text, _ = generate(configuration, "cuda", root)
@@ -98,20 +100,21 @@ class CudaDevice:
 
     @property
     def address(self) -> str:
-        """The unique address of the GPU on this host, in the form of `hiresx.topology.machine.GPU.address`."""
+        """The unique address of the GPU on this host: its PCI address and, for a slice of a GPU, its MIG UUID, as in
+        `hiresx.topology.machine.GPU.address`."""
         return address(self.bus_id, self.mig_uuid)
 
 
 def devices() -> list[CudaDevice]:
-    """Return the GPUs that CUDA makes visible to this process. The list is empty if `obstacle` returns a reason. No
-    context is created."""
+    """Return the GPUs that CUDA makes visible to this process. The list is empty if this process cannot compute on a
+    GPU. No CUDA context is created."""
     if obstacle():
         return []
     return [device(n) for n in range(Driver().count())]
 
 
 def device(number: int) -> CudaDevice:
-    """Return the GPU with this number. Raises HiresxError for a number that the driver does not know."""
+    """Return the GPU with CUDA's number `number`. Raises HiresxError for a number that the driver does not know."""
     driver = Driver()
     name, bus = driver.name(number), driver.bus_id(number)
     return CudaDevice(number, name, bus, driver.has_context(number), driver.mig_uuid(number))
@@ -127,7 +130,7 @@ class CudaEvent:
         self._event = cupy.cuda.Event()
 
     def record(self) -> None:
-        """Record the event on the stream of the backend."""
+        """Record the event on the stream of the backend, behind all work launched so far."""
         self._event.record(self._stream)
 
     def elapsed_time(self, start: Any) -> float:
@@ -170,7 +173,9 @@ class CudaProgram(RecordingProgram):
         self.loaded = set[Hashable]()
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch of a kernel, to be made later, as `hiresx.device.interface.Program.call` does."""
+        """Return a launch of the kernel `name` at the points 0 <= (i, j, k) < `extent` = (ni, nj, nk), to be made
+        later. `arguments`: the kernel's arguments by name. Raises the errors of
+        `hiresx.device.interface.Program.call`."""
         converters = self._converters.get(name)
         if converters is None:
             converters = self._converters[name] = self._prepare(name)
@@ -197,19 +202,20 @@ class CudaProgram(RecordingProgram):
         return Call(signature, extent, given, tuple(whole))
 
     def run(self, call: Call) -> None:
-        """Launch the kernel of `call`. It may return before the kernel has run."""
+        """Make the launch `call` of a kernel on the GPU. The function may return before the kernel has run."""
         if self.recorded is not None:
             self.recorded.append(call)
         else:
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch the kernel `name`. It may return before the kernel has run. `extent` and `arguments`: as in `call`.
-        Raises the errors of `call`."""
+        """Launch the kernel `name` on the GPU. The function may return before the kernel has run. `extent`,
+        `arguments`: as in `call`, whose errors are raised."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
-        """Launch the kernel of `call` on another CuPy stream. `guard`: an array or None (see `prepare`)."""
+        """Make the launch `call` of a kernel on the given CuPy stream. If the first item of the array `guard` is
+        negative when the kernel starts, the kernel has no effect; None: it always runs."""
         name, extent = call.name, call.extent
         assert extent is not None  # `call` has checked it
         kernel, memory = self._functions.get(name) or self._load_kernel(call.signature)
@@ -239,13 +245,13 @@ class CudaProgram(RecordingProgram):
         return kernel, memory
 
     def shape(self, call: Call) -> Shape:
-        """Return the numbers of thread blocks and of threads of the launch `call`."""
+        """Return the numbers of thread blocks (x, y, z) and of threads of a block (x, y, z) of the launch `call`."""
         assert call.extent is not None
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
 
     def load_batches(self, launches: Iterable[BatchedLaunch]) -> list["LoadedBatch"]:
-        """Return the batches `launches` with their arguments on the device, for `launch_batch`. Kernels that are
-        missing are compiled first."""
+        """Return the `launches`, each of which combines several launches of a kernel, with their arguments on the GPU,
+        ready for `launch_batch`. Wrapper kernels that are missing are compiled first."""
         launches = list(launches)
         missing = {one.entry for one in launches}.difference(self._entries)
         if missing:
@@ -262,14 +268,14 @@ class CudaProgram(RecordingProgram):
         return LoadedBatch(one.entry, kernel, one.grid, one.block, (*numbers, *tables), memory)
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
-        """Launch a batch on another CuPy stream, as `launch_on` launches a single call. `one`: a batch that
-        `load_batches` returned. `guard`: as in `launch_on`."""
+        """Make the combined launch `one`, a result of `load_batches`, on the given CuPy stream. `guard`: as in
+        `launch_on`."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Record the launches `calls` in a CUDA graph, and return a function that launches it. `guard`: see
-        `Program.prepare` of hiresx.device.interface."""
+        """Return a function that makes the launches `calls` as one CUDA graph. `guard`: see
+        `hiresx.device.interface.Program.prepare`."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
     def _prepare(self, name: str) -> list[Callable[[Any], Any]]:
@@ -386,8 +392,8 @@ class CudaBackend:
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:
-        """Return the kernels of `configuration` from the cache, or compile them, which takes seconds. Raises
-        HiresxError if a kernel does not compile."""
+        """Return the compiled kernels for the compile-time choices `configuration` from the cache, or compile them,
+        which takes seconds. Raises HiresxError if a kernel does not compile."""
         text, signatures = generate(configuration, "cuda", self._root)
         path = nvrtc.build(text, nvrtc.target(self._capability))
         image = path.read_bytes()
@@ -412,12 +418,13 @@ class CudaBackend:
         return module
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an uninitialised cupy array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does
+        """Return an uninitialised CuPy array of the given `shape` and NumPy type `dtype`. Raises HiresxError if it does
         not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return a cupy array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
+        """Return a CuPy array of zeros of the given `shape` and NumPy type `dtype`. Raises HiresxError if it does not
+        fit in the GPU's memory."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
     def _allocate(self, make: Callable[..., Any], shape: Sequence[int] | int, dtype: Any) -> Any:
@@ -433,7 +440,7 @@ class CudaBackend:
             ) from None
 
     def free_memory(self) -> int:
-        """Return the bytes of the GPU's memory that are free or in CuPy's memory pool."""
+        """Return the number of bytes of the GPU's memory that are free or in CuPy's memory pool."""
         free: int = self._cupy.cuda.runtime.memGetInfo()[0]
         return free + int(self._cupy.get_default_memory_pool().free_bytes())
 
@@ -445,13 +452,13 @@ class CudaBackend:
         return copy
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
-        """Return a numpy copy of `array`; waits for the kernels launched before."""
+        """Return a copy of the CuPy array `array` as a NumPy array, after all kernels launched before."""
         found: np.ndarray[Any, Any] = array.get()
         return found
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Start an asynchronous copy of `array` to page-locked host memory. The returned function waits for the copy
-        and returns it as a NumPy array."""
+        """Start an asynchronous copy of the CuPy array `array` to page-locked host memory, and return a function that
+        waits for the copy and returns it as a NumPy array."""
         from cupyx import empty_pinned
 
         if not array.size:
@@ -472,13 +479,13 @@ class CudaBackend:
         return wait
 
     def copy(self, destination: Any, source: Any) -> None:
-        """Copy `source` into `destination`, both on the GPU, of the same type and shape."""
+        """Copy the array `source` into `destination`. Both are on the GPU and have the same type and shape."""
         self._cupy.copyto(destination, source, casting="no")
 
     def synchronize(self) -> None:
-        """Wait until all launched work is done."""
+        """Wait until all work launched on the GPU is done."""
         self._stream.synchronize()
 
     def event(self) -> CudaEvent:
-        """Return a new event, by which times are measured."""
+        """Return a new CUDA event, by which elapsed times on the GPU are measured."""
         return CudaEvent(self._cupy, self._stream)

@@ -17,8 +17,8 @@ class RecordingProgram:
 
     @contextmanager
     def recording(self) -> Iterator[list[Call | list[Call]]]:
-        """Return a context in which launches are not made, but appended to the list that it yields. This includes
-        launches that were prepared."""
+        """Return a context manager inside which kernel launches are not made, but appended to the list that is its
+        value. This includes launches that were prepared before."""
         found: list[Call | list[Call]] = []
         self.recorded = found
         try:
@@ -28,13 +28,13 @@ class RecordingProgram:
 
 
 def flatten_calls(calls: Calls) -> list[Call]:
-    """Return all launches in order, including those of lists."""
+    """Return all launches in order. `calls`: launches and lists of launches."""
     return [call for some in calls for call in (some if isinstance(some, list) else [some])]
 
 
 def launch_one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
-    """Return a function that makes the launches `calls` of `program` in order, one at a time, so that each can be
-    timed."""
+    """Return a function that makes the kernel launches `calls` of `program` in order, one at a time, so that each can
+    be timed."""
     single = flatten_calls(calls)
 
     def run() -> None:
@@ -45,13 +45,13 @@ def launch_one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
 
 
 def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None) -> list[int]:
-    """Return the level of each call, including those of lists. Calls of one level do not depend on each other; of two
-    dependent calls, the later one has the higher level. `extent(array)` returns the addresses of an array's first byte
-    and of the byte after its last; by default those of a NumPy array.
+    """Return the level of each kernel launch in `calls`, which contains launches and lists of launches. Launches of one
+    level do not depend on each other; of two dependent launches, the later one has the higher level. `extent(array)`
+    returns the addresses of the first byte of an array and of the byte after its last; the default is for NumPy arrays.
 
-    Two calls depend on each other if one writes an array that the other reads or writes. A kernel is assumed to access
-    all of its arrays and nothing else. The calls of a list in `calls` have the same level even if they access the same
-    arrays.
+    Two launches depend on each other if one writes an array that the other reads or writes. A kernel is assumed to
+    access all of its arrays and nothing else. The launches of a list in `calls` have the same level even if they access
+    the same arrays.
     """
     touched, pieces = _memory_accesses(calls, extent or _bytes)
     # For every piece of memory, the last level that accessed it and the last one that wrote it.
@@ -74,9 +74,10 @@ def dependencies(
     extent: Callable[[Any], tuple[int, int]] | None = None,
     in_order: Callable[[Call], bool] = lambda call: False,
 ) -> list[list[int]]:
-    """Return, for each call, the numbers of the earlier calls that it waits for. Calls include those of lists.
-    Dependencies and `extent` are those of `levels`. The calls of a list do not depend on each other. A later call waits
-    for each of them. Calls for which `in_order` is true also wait for each other."""
+    """Return, for each kernel launch in `calls`, the numbers of the earlier launches that it waits for. `calls`
+    contains launches and lists of launches. Two launches depend on each other if one writes an array that the other
+    reads or writes. The launches of a list do not depend on each other; a later launch waits for each of them. Launches
+    for which `in_order` is true also wait for each other. `extent`: as in `levels`."""
     touched, pieces = _memory_accesses(calls, extent or _bytes, in_order)
     # For every piece of memory: the calls that wrote it last, those that read it since, and whether the readers waited
     # for all writers. Readers in the same list as a writer did not.
@@ -110,8 +111,8 @@ _SEARCH_LIMIT = 64
 
 
 def without_implied(waits: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return, for each call, the earlier calls `waits` that it waits for, without most of those that are redundant
-    because another one of these calls waits for them."""
+    """Return `waits`, for each kernel launch the numbers of the earlier launches that it waits for, without most of
+    those that are redundant because another of these launches already waits for them."""
     found: list[list[int]] = []
     for of_call in waits:
         implied = _implied_waits(of_call, found)

@@ -46,46 +46,50 @@ class Layout:
 
     @cached_property
     def arrays(self) -> dict[str, int]:
-        """The number of arrays of each field that does not share the memory of another one, by name."""
+        """The number of arrays of each field, by its name. Fields that share the memory of another field are left
+        out."""
         return {field.name: field.count(self) for field in FIELDS if field.lies_in is None}
 
     @property
     def local_steps(self) -> bool:
-        """Whether every node has a time step of its own."""
+        """Whether every node has its own time step."""
         return self.needed.get("dt", 0) > 0
 
     @property
     def numbers_per_point(self) -> int:
-        """Number of stored numbers per node of a block, ghosts included, without the integer marks of nodes."""
+        """Number of real numbers that a block stores per node, ghost nodes included. Integer marks of nodes are not
+        counted."""
         return sum(count * field.variables(self) for field, count in self._per_point() if field.numbers != "mark")
 
     @property
     def bytes_per_point(self) -> int:
-        """Number of bytes per node of a block, ghosts included."""
+        """Number of bytes that a block stores per node, ghost nodes included."""
         return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
 
     def has(self, name: str) -> bool:
-        """True if blocks of this layout have the field `name`."""
+        """Return whether the blocks of this run have the field `name`."""
         return declared_field(name).count(self) > 0
 
     def must_have(self, name: str) -> None:
-        """Raises HiresxError if blocks of this layout do not have the field `name`."""
+        """Raise HiresxError if the blocks of this run do not have the field `name`."""
         if not self.has(name):
             shown = declared_field(name).shown
             raise HiresxError(f'this run has no field "{name}" ({shown})', "leave it out of what is written")
 
     def exchanged_fields(self, viscous: bool) -> "tuple[Field, ...]":
-        """Return the fields whose halos are exchanged in a stage, the state first. `viscous`: whether the flow is
-        viscous."""
+        """Return the fields whose ghost values are exchanged between blocks in every stage of a step, the state first.
+        `viscous`: whether the flow is viscous."""
         there = [f for f in FIELDS if f.halo not in (None, "metrics") and f.count(self)]
         return tuple(f for f in there if viscous or f.halo != "fluxes")
 
     def fields_exchanged_once(self) -> "tuple[Field, ...]":
-        """Return the fields whose halos are exchanged once, after the metrics are computed."""
+        """Return the fields whose ghost values are exchanged between blocks only once, after the metrics are
+        computed."""
         return tuple(f for f in FIELDS if f.halo == "metrics" and f.count(self))
 
     def exchanged_bytes(self, viscous: bool) -> int:
-        """Return the bytes that are sent for each ghost in a stage of a `viscous` or inviscid flow."""
+        """Return the number of bytes that a stage of a step sends for each ghost node. `viscous`: whether the flow is
+        viscous."""
         return sum(field.width(self) * field.size(self) for field in self.exchanged_fields(viscous))
 
     def _per_point(self) -> "Iterator[tuple[Field, int]]":
@@ -146,7 +150,7 @@ class Field:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
-        """Return the numbers per node of one array of this field, in blocks of the given `layout`."""
+        """Return the number of components per node of one array of this field, in blocks with the given `layout`."""
         if self.components == NEEDED:
             return layout.needed.get(self.name, 0)
         if callable(self.components):
@@ -154,11 +158,13 @@ class Field:
         return 1 if self.components is None else self.components
 
     def width(self, layout: Layout) -> int:
-        """Return the numbers that each ghost receives, in blocks of a `layout`."""
+        """Return the number of components that each ghost node receives in an exchange of this field, in blocks with
+        the given `layout`."""
         return 1 if self.directed else self.variables(layout)
 
     def count(self, layout: Layout) -> int:
-        """Return the number of arrays of this field in blocks of a `layout`; 0 if the run does not have the field."""
+        """Return the number of arrays of this field in blocks with the given `layout`; 0 if they do not have the
+        field."""
         needed = layout.needed.get(self.name, 0)
         if self.components == NEEDED:
             return int(needed > 0)
@@ -167,12 +173,12 @@ class Field:
         return self.arrays(layout) if callable(self.arrays) else self.arrays
 
     def kind(self, layout: Layout) -> str:
-        """Return NumPy's name of the number type of this field, in blocks of a `layout`."""
+        """Return NumPy's name of the number type of this field, in blocks with the given `layout`."""
         found: str = "int8" if self.numbers == "mark" else getattr(layout.storage, self.numbers)
         return found
 
     def size(self, layout: Layout) -> int:
-        """Return the bytes of a number of this field, in blocks of a `layout`."""
+        """Return the number of bytes of one number of this field, in blocks with the given `layout`."""
         return np.dtype(self.kind(layout)).itemsize
 
 
@@ -351,7 +357,8 @@ FIELDS: tuple[Field, ...] = (
 
 
 def declared_field(name: str) -> Field:
-    """Return the field `name` of `FIELDS`. Raises KeyError if there is none."""
+    """Return the declaration of the field `name` (an array at the nodes of a block). Raises KeyError if there is
+    none."""
     for field in FIELDS:
         if field.name == name:
             return field
@@ -359,5 +366,5 @@ def declared_field(name: str) -> Field:
 
 
 def output_fields() -> dict[str, Field]:
-    """Return the fields that output may have, by name."""
+    """Return the declarations of those fields (arrays at the nodes) that output files may contain, by name."""
     return {field.name: field for field in FIELDS if field.shown}

@@ -17,11 +17,11 @@ class Event(Protocol):
     """A marker in the sequence of launches of a backend, by which elapsed times are measured."""
 
     def record(self) -> None:
-        """Record the time at which all work launched so far is complete."""
+        """Record the time at which all work launched so far on the backend is complete."""
 
     def elapsed_time(self, start: "Event") -> float:
         """Return the seconds from the event `start` to this event. Both must have been recorded. The call waits until
-        this one has occurred."""
+        this event has occurred."""
 
 
 class Program(Protocol):
@@ -29,7 +29,7 @@ class Program(Protocol):
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
-        """The signatures of the kernels by name, without kernels that do not exist in this configuration."""
+        """The signatures (parameter names and types) of the compiled kernels by name."""
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """Return a launch of kernel `name` at the points 0 <= (i, j, k) < extent = (ni, nj, nk), to be made later.
@@ -45,17 +45,17 @@ class Program(Protocol):
         """
 
     def run(self, call: Call) -> None:
-        """Make the launch `call`, after those made before. Its arguments are not checked again."""
+        """Make the kernel launch `call`, after the launches made before. Its arguments are not checked again."""
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and make it at once. `extent` and `arguments`: as in `call`. Raises the errors of `call`. For
-        repeated launches it is faster to use `call` once and `run` for each launch."""
+        """Launch the kernel `name` at once. `extent`, `arguments`: as in `call`, whose errors are raised. For repeated
+        launches it is faster to use `call` once and `run` for each launch."""
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the launches `calls`, with the same effect as in this order. If an entry of
-        `calls` is a list, its launches do not depend on each other, even if they share arrays. No launch has an effect
-        if the first item of the array `guard` is negative at that time; none of them writes `guard`. On a CPU, the
-        threads synchronize once for all of them, and independent launches run concurrently: a kernel must access only
+        """Return a function that makes the kernel launches `calls`, with the same effect as in this order. If an entry
+        of `calls` is a list, its launches do not depend on each other, even if they share arrays. No launch has an
+        effect if the first item of the array `guard` is negative at that time; no launch writes `guard`. On a CPU, the
+        threads synchronize once for all launches, and independent launches run concurrently: a kernel must access only
         the views that are its arguments."""
 
 
@@ -65,7 +65,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """The name, as in `hiresx run --backend`."""
+        """Name of the backend, as in `hiresx run --backend`: "cpu", "cuda" or "emulated"."""
 
     @property
     def chunk_bytes(self) -> int:
@@ -73,35 +73,38 @@ class Backend(Protocol):
         if a thread reads single numbers."""
 
     def compile(self, configuration: Configuration) -> Program:
-        """Return the kernels of `configuration` from the cache, or compile them, which takes seconds. Raises
-        HiresxError for a missing compiler, for a choice without a header, and for errors of the compiler."""
+        """Return the compiled kernels for the compile-time choices `configuration` from the cache, or compile them,
+        which takes seconds. Raises HiresxError for a missing compiler, for a choice without a header, and for errors of
+        the compiler."""
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an uninitialised array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does not fit
-        in memory."""
+        """Return an uninitialised array of this backend, of the given `shape` and NumPy type `dtype`. Raises
+        HiresxError if it does not fit in memory."""
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
+        """Return an array of zeros of this backend, of the given `shape` and NumPy type `dtype`. Raises HiresxError if
+        it does not fit in memory."""
 
     def to_device(self, array: np.ndarray) -> Any:
-        """Return a copy of `array` in the memory of this backend. Raises the errors of `empty`."""
+        """Return a copy of the NumPy array `array` in the memory of this backend. Raises HiresxError if it does not fit
+        in memory."""
 
     def to_host(self, array: Any) -> np.ndarray:
-        """Return a numpy copy of `array`, made after all work launched so far."""
+        """Return a copy of `array`, an array of this backend, as a NumPy array, made after all work launched so far."""
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray]:
-        """Start an asynchronous copy of `array` to the host, made after all work launched so far. The returned function
-        waits for the copy and returns a NumPy array; any thread may call it."""
+        """Start an asynchronous copy of `array`, an array of this backend, to the host, made after all work launched so
+        far. Return a function that waits for the copy and returns it as a NumPy array; any thread may call it."""
 
     def copy(self, destination: Any, source: Any) -> None:
-        """Copy `source` into `destination`, arrays of this backend of one type and shape."""
+        """Copy the array `source` into `destination`, arrays of this backend with the same type and shape."""
 
     def free_memory(self) -> int | None:
         """Return the number of bytes that are free for arrays of this backend; None if its arrays are in the host's
         memory."""
 
     def synchronize(self) -> None:
-        """Wait until all launched work is done."""
+        """Wait until all work launched on this backend is done."""
 
     def event(self) -> Event:
-        """Return a new event, by which times are measured."""
+        """Return a new event, by which elapsed times on this backend are measured."""

@@ -51,10 +51,8 @@ ITEMS = {"int8": "q", "int32": "q", "int64": "q", "float64": "d", "float32": "d"
 
 class Array(np.ndarray):
     """A NumPy array that stores its checked address, so that to pass it again takes only one attribute access.
-
     `read_float64`, `write_int32` and so on are the address for a kernel that reads or writes items of that type. They
-    raise TypeError as `address` does.
-    """
+    raise TypeError as `address` does."""
 
     def __getattr__(self, name: str) -> int:
         access, _, item_name = name.partition("_")
@@ -65,8 +63,8 @@ class Array(np.ndarray):
 
 
 def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
-    """Return the address of the first item of `array`. Raises TypeError if its items are not of `dtype`, if it is not
-    contiguous along the last axis, or if `write` is true and it is read-only."""
+    """Return the memory address of the first item of the NumPy array `array`. Raises TypeError if its items are not of
+    `dtype`, if it is not contiguous along the last axis, or if it is read-only and the kernel writes it (`write`)."""
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
         raise TypeError("the kernel writes it, but the array is read-only")
@@ -75,7 +73,8 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """Return an uninitialised Array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if too large."""
+    """Return an uninitialised array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if it is too
+    large."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size = prod(map(int, shape)) * np.dtype(dtype).itemsize
     try:
@@ -95,11 +94,11 @@ class NativeEvent:
         self._at = 0.0
 
     def record(self) -> None:
-        """Record the time at which all work launched so far is done."""
+        """Record the present time. All work launched before is complete then."""
         self._at = time.perf_counter()
 
     def elapsed_time(self, start: Any) -> float:
-        """Return the seconds from `start` to this event."""
+        """Return the seconds from the event `start` to this event."""
         found: float = self._at - start._at
         return found
 
@@ -119,9 +118,8 @@ class NativeBackend:
         self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
-        """Return the kernels of `configuration` from the cache, or compile them, which takes seconds. Most kernels are
-        compiled now; those that only some runs need are compiled at their first use. Raises HiresxError if there is no
-        compiler, or if a kernel does not compile."""
+        """Return the compiled kernels for the compile-time choices `configuration`. Kernels for some runs only are
+        compiled at their first use. Raises HiresxError if the C++ compiler is missing or if it fails."""
         usual = self.libraries(configuration)
         thread_pool.library()
         return self.program(self, usual, configuration, later_kernels(configuration, self._root))
@@ -129,9 +127,10 @@ class NativeBackend:
     def libraries(
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of the kernels of `configuration` that most runs need, or of those in `part` (see
-        `hiresx.device.configuration.parts`), each with its signatures. Missing libraries are compiled in parallel.
-        Raises HiresxError if there is no compiler, or if a kernel does not compile."""
+        """Return the shared libraries of those kernels for the compile-time choices `configuration` that most runs
+        need, each with the signatures of its kernels; with `part` only the kernels of this part (see
+        `hiresx.device.configuration.parts`). Missing libraries are compiled in parallel. Raises HiresxError if there is
+        no compiler, or if it fails."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)
@@ -139,13 +138,15 @@ class NativeBackend:
 
     @property
     def threads(self) -> int:
-        """Number of threads of a kernel, by default OMP_NUM_THREADS or all cores that this process may use."""
+        """Number of threads that compute a kernel: by default OMP_NUM_THREADS, or all cores that this process may
+        use."""
         if self._threads is None:
             self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
 
     @threads.setter
     def threads(self, count: int) -> None:
+        """Set the number of threads that compute a kernel. Raises ValueError if it is less than 1."""
         if count < 1:
             raise ValueError(f"threads must be at least 1, got {count}")
         self._threads = count
@@ -163,39 +164,39 @@ class NativeBackend:
         return empty(shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
+        """Return an array of zeros of `shape` and NumPy type `dtype`. Raises HiresxError if it is too large."""
         array = empty(shape, dtype)
         array[...] = 0
         return array
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
-        """Return a copy of `array` for kernels."""
+        """Return a copy of the NumPy array `array`, aligned for use by kernels."""
         copy = empty(np.shape(array), np.asarray(array).dtype)
         copy[...] = array
         return copy
 
     def to_host(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return a plain numpy copy of `array`."""
+        """Return a copy of `array` as a plain NumPy array."""
         return np.array(array, subok=False)
 
     def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
-        """Copy `array` now, and return a function that returns the copy. Later kernels may change the array."""
+        """Copy `array` now, and return a function that returns the copy. Later kernels may change `array`."""
         copy = self.to_host(array)
         return lambda: copy
 
     def copy(self, destination: np.ndarray, source: np.ndarray[Any, Any]) -> None:
-        """Copy `source` into `destination`, of the same type and shape."""
+        """Copy the array `source` into `destination`, which has the same type and shape."""
         np.copyto(destination, source, casting="no")
 
     def free_memory(self) -> int | None:
-        """Return None: arrays are in the host's memory."""
+        """Return None, since the arrays of this backend are in the memory of the host."""
         return None
 
     def synchronize(self) -> None:
-        """Return at once: `launch` waits for its work."""
+        """Return at once, since a launch on this backend waits until the kernel is complete."""
 
     def event(self) -> NativeEvent:
-        """Return a new event."""
+        """Return a new event, by which elapsed times are measured."""
         return NativeEvent()
 
 
@@ -235,8 +236,7 @@ def _words(
     computes from the extent `hx_extent`, come first. All names except those of arguments begin with hx_.
 
     The function is generated for the signature, as a loop over the arguments would cost more than the call. It packs
-    Arrays and Python numbers directly; `convert` handles anything else and raises errors.
-    """
+    Arrays and Python numbers directly; `convert` handles anything else and raises errors."""
     kinds, names = zip(*signature.arguments, strict=True) if signature.arguments else ((), ())
     items = [item(kind, program.real) for kind in kinds]
     letters = ["P" if is_pointer(kind) else ITEMS[name] for kind, name in zip(kinds, items, strict=True)]
@@ -326,8 +326,8 @@ class NativeProgram(RecordingProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Return C++ code for kernel `name` of this `kind` (not a CPU kernel): a statement that computes integers from
-        `extent`, and the names of these integers. They are packed before the arguments."""
+        """Return code for the function that packs the arguments of a launch of kernel `name`: a statement that computes
+        integers from the numbers of points `hx_extent`, and the names of these integers."""
         raise NotImplementedError
 
     def __init__(
@@ -347,7 +347,7 @@ class NativeProgram(RecordingProgram):
 
     @property
     def signatures(self) -> _Signatures:
-        """The signatures of the kernels by name, as in `hiresx.device.interface.Program.signatures`."""
+        """The signatures (parameter names and types) of the compiled kernels by name."""
         return self._signatures
 
     def _add_part(self, part: str) -> None:
@@ -361,25 +361,25 @@ class NativeProgram(RecordingProgram):
         self._of_kernel |= dict.fromkeys(built, library)
 
     def library(self, name: str) -> ctypes.CDLL:
-        """Return the shared library that contains kernel `name`."""
+        """Return the loaded shared library that contains the kernel `name`."""
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
-        """Return the calling convention of kernel `name`. Raises KeyError if there is none."""
+        """Return the packing function and the addresses of kernel `name`. Raises KeyError for an unknown kernel."""
         found = self._kernels.get(name)
         if found is None:
             found = self._kernels[name] = _Kernel(self, name)
         return found
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch of a kernel, to be made later, as `hiresx.device.interface.Program.call` does."""
+        """Return a launch of kernel `name` at the points (i, j, k) < `extent` (see `interface.Program.call`)."""
         kernel = self._kernels.get(name) or self.kernel(name)
         words = kernel.words(extent, arguments)
         given = dict(zip(kernel.names, map(arguments.__getitem__, kernel.names), strict=True))
         return Call(kernel.signature, extent, given, words)
 
     def run(self, call: Call) -> None:
-        """Run the launch `call`."""
+        """Make the kernel launch `call` on the threads of the CPU, and wait until it is complete."""
         if self.recorded is not None:
             self.recorded.append(call)
             return
@@ -387,7 +387,7 @@ class NativeProgram(RecordingProgram):
         self._pool.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.thread_settings)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and execute it. Raises as `call`."""
+        """Launch kernel `name` on the CPU, and wait until it is complete. Arguments and errors: as in `call`."""
         if self.recorded is not None:
             self.recorded.append(self.call(name, extent, **arguments))
             return
@@ -397,16 +397,16 @@ class NativeProgram(RecordingProgram):
         )
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the launches `calls`, as `hiresx.device.interface.Program.prepare` does."""
+        """Return a function that makes the launches `calls`. `guard`: see `hiresx.device.interface.Program.prepare`."""
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:
-        """Return the launches `calls` as work, in order, and the level of each (`levels`). If `alone` is true, a single
-        thread does all the work, and the list of levels is empty."""
+        """Return the kernel launches `calls` as work for threads, in order, and the level of each: launches of one
+        level do not depend on each other. If `alone` is true, one thread does all the work, and there are no levels."""
         return list(map(self.work, flatten_calls(calls))), [] if alone else levels(calls)
 
     def work(self, call: Call) -> "LaunchWork":
-        """Return a launch as work. Its packed arguments live as long as `call`."""
+        """Return the kernel launch `call` as work for threads. Its packed arguments live as long as `call`."""
         kernel = self.kernel(call.name)
         shape = kernel.cut(call.packed)
         return LaunchWork(kernel.function, call.packed, shape.parts, shape.weight)

@@ -30,7 +30,8 @@ class CompiledImage(NamedTuple):
 
 
 def bindings() -> Any:
-    """Return CuPy's NVRTC module. Raises HiresxError if CuPy or the NVRTC library is not installed."""
+    """Return CuPy's module for NVRTC, NVIDIA's run-time compiler. Raises HiresxError if CuPy or the NVRTC library is
+    not installed."""
     try:
         from cupy_backends.cuda.libs import nvrtc
 
@@ -45,21 +46,22 @@ def bindings() -> Any:
 
 
 def version() -> str:
-    """Return the version of NVRTC, "major.minor". Raises the errors of `bindings`."""
+    """Return the version of NVRTC, NVIDIA's run-time compiler, as "major.minor". Raises HiresxError if it is not
+    installed."""
     return ".".join(map(str, bindings().getVersion()))
 
 
 def target(capability: int) -> str:
-    """Return the architecture to compile for on a GPU of a compute capability (90 for 9.0): its own architecture, such
-    as "sm_90". For a GPU that NVRTC does not know yet it is PTX of the newest architecture that NVRTC knows, such as
-    "compute_120", which the driver translates."""
+    """Return the architecture for which kernels are compiled on a GPU of the compute `capability` (90 for 9.0): its own
+    architecture, such as "sm_90". For a GPU that is newer than the compiler it is the newest architecture that NVRTC
+    knows, such as "compute_120", whose PTX code the driver translates."""
     known = bindings().getSupportedArchs()
     return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
 
 
 def compile(text: str, architecture: str) -> CompiledImage:
-    """Compile `text` for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError with the messages of the
-    compiler if it fails."""
+    """Compile the CUDA source `text` for `architecture` ("sm_90"; "compute_90" gives PTX) by NVRTC, and return the
+    image and the messages. Raises HiresxError with the messages of the compiler if it fails."""
     nvrtc = bindings()
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
@@ -86,8 +88,8 @@ def compile(text: str, architecture: str) -> CompiledImage:
 
 
 def build(text: str, architecture: str) -> Path:
-    """Return the path of the image of `text` for `architecture`, such as "sm_90". It is compiled unless it is in the
-    cache. Raises the errors of `compile`."""
+    """Return the path of the compiled image of the CUDA source `text` for `architecture`, such as "sm_90". It is
+    compiled unless it is in the cache. Raises HiresxError with the messages of the compiler if that fails."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 
@@ -101,6 +103,6 @@ def build(text: str, architecture: str) -> Path:
 
 
 def has_kernel(image: bytes, kernel: str) -> bool:
-    """True if a cubin or PTX contains `kernel`: a cubin has a section of its name, PTX an entry. `image`: the content
-    of the file."""
+    """Return whether the compiled file with the content `image`, a cubin or PTX, contains the kernel called
+    `kernel`."""
     return f".text.{kernel}\0".encode() in image or f".entry {kernel}(".encode() in image

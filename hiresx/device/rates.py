@@ -18,8 +18,8 @@ def _file() -> Path:
 
 
 def store_rates(result: dict[str, Any]) -> None:
-    """Store the rates of the right-hand side in `result`, which `hiresx.bench.run` returned. For each combination of
-    viscous terms and precision, the rate with the most threads is stored."""
+    """Store the measured times per node in `result`, which `hiresx.bench.run` returned, for later estimates on this
+    machine. For each combination of viscous terms and precision, the time with the most threads is stored."""
     path = _file()
     known = _read(path)
     for row in sorted(result["rhs"], key=lambda row: row["threads"] or 0):
@@ -36,10 +36,10 @@ def store_rates(result: dict[str, Any]) -> None:
 
 
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
-    """Return the last rate that `hiresx bench` measured on this machine for a combination of the arguments, as a
-    dictionary with ns_per_point_rhs, threads and from (the date); None if there is none. `backend`: the name of the
-    backend. `viscous`: whether the flow is viscous. `precision`: the name of the precision. If the cache cannot be
-    used, only a warning is printed, since the case has no error."""
+    """Return the time per node of a right-hand side that `hiresx bench` measured last on this machine: a dictionary
+    with ns_per_point_rhs, threads and from (the origin of the figure). Return None if there is none. `backend`: the
+    name of the backend. `viscous`: whether the flow is viscous. `precision`: the name of the precision. If the cache
+    cannot be used, only a warning is printed."""
     try:
         path = _file()
     except HiresxError as error:

@@ -62,36 +62,37 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     def renumber(self, cut: Any, index: int, name: str) -> None:
-        """Set the number `index` of this part in the new decomposition `cut`, and the `name` of its whole block. The
-        part must have the same nodes as before."""
+        """Set the number `index` of this block in the new division `cut` of the grid into the blocks of all ranks, and
+        the `name` of the grid's block that it belongs to. This block must have the same nodes in both divisions."""
         self.block, self.index, self.name = cut.blocks[index], index, name
         self.part = cut.parts[index]
         self.first = self.part.first
 
     @property
     def q0(self) -> Any:
-        """The first register of the time integrator. It contains the state at the start of the step, if the integrator
-        stores it."""
+        """The first register of the time integrator, an array like the state. Some integrators store the state at the
+        start of the step there."""
         return self.registers[0]
 
     @property
     def dt(self) -> Any:
-        """The time step, in L / c_ref: one value, or one per node with local time steps."""
+        """The time step on the device, in L / c_ref: an array with one value, or with local time steps one value per
+        node."""
         return self.array("dt")
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of all fields."""
+        """Number of bytes of all arrays of this block."""
         return sum(array.nbytes for arrays in self.fields.values() for array in arrays)
 
     @property
     def restarting(self) -> dict[str, Any]:
-        """The fields that are stored in a checkpoint, by name."""
+        """The arrays that a checkpoint contains, by the name of the field."""
         return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
 
     def array(self, name: str) -> Any:
         """Return the first array of the field `name`, or None if the run has no such field. A field that shares the
-        memory of another one is a view of that memory."""
+        memory of another field is a view of that memory."""
         field = declared_field(name)
         if field.lies_in is not None:
             return self.view(field.lies_in, field.variables(self.layout), field.kind(self.layout))
@@ -110,27 +111,27 @@ class BlockState:
 
     @property
     def place(self) -> dict[str, int]:
-        """The flat index "o" of node (0, 0, 0) in a padded array, and the strides "sj" and "sk" along j and k, as
-        arguments of most kernels. Strides are numbers of array elements."""
+        """Arguments of most kernels: the flat index "o" of node (0, 0, 0) in an array with ghost layers, and the
+        strides "sj" and "sk" along j and k, as numbers of array elements."""
         return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
     @property
     def derivative_strides(self) -> dict[str, int]:
-        """The strides of derivatives, "di", "dj" and "dk", as arguments of kernels. A stride is the distance in memory
-        between neighbours along i, j or k, as a number of array elements. It is 0 in a direction with one node, so that
-        differences vanish there."""
+        """Arguments of kernels that compute differences: the strides "di", "dj" and "dk", the distances in memory
+        between neighbours along i, j and k as numbers of array elements. A stride is 0 in a direction with one node, so
+        that differences vanish there."""
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
     @property
     def eddy_arguments(self) -> dict[str, Any]:
-        """Arguments for kernels that read or write the eddy viscosity; empty without a turbulence model."""
+        """Arguments of kernels that read or write the eddy viscosity, by name; empty without a turbulence model."""
         eddies = self.array("eddy_viscosity")
         return {} if eddies is None else {"eddies": eddies}
 
     @property
     def eddy_model(self) -> dict[str, Any]:
-        """Arguments for kernels that compute the eddy viscosity; empty without a turbulence model."""
+        """Arguments of kernels that compute the eddy viscosity, by name; empty without a turbulence model."""
         coefficient = self.array("eddy_coefficient")
         known = self.eddy_arguments | ({} if coefficient is None else {"coefficient": coefficient})
         if self.layout.has("transported_source"):
@@ -140,21 +141,24 @@ class BlockState:
         return known
 
     def view(self, name: str, count: int, kind: str) -> Any:
-        """Return a view of the memory of the field `name` as an array of the type `kind`, with `count` numbers for each
-        node."""
+        """Return a view of the memory of the field `name` as an array of the NumPy type `kind`, [component, k, j, i],
+        with `count` components."""
         array = self.array(name)
         if str(array.dtype) == kind:
             return array[:count]
         return array.reshape(-1).view(kind)[: count * self.variable_stride].reshape(count, *self.shape)
 
     def from_storage(self, kept: np.ndarray) -> np.ndarray:
-        """Return the conservative state, float64, from `kept`, the stored numbers (n, ...) of `q` or of a register of
-        the time integrator. Both are arrays on the host."""
+        """Return the conservative variables (n, ...), float64, from `kept`, the numbers that the state or a register of
+        the time integrator stores; with the precision "differences" the reference state is added. Both are arrays on
+        the host."""
         values = kept.astype(np.float64)
         return values + self._reference(values) if self.storage.carries else values
 
     def to_storage(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Convert conservative `values` (n, ...), float64, to the numbers that are stored in `q` and in `carry`."""
+        """Return the numbers that are stored for the conservative variables `values` (n, ...), float64, and their
+        rounding errors. With the precision "differences" the stored numbers are differences from the reference
+        state."""
         differences = values - self._reference(values)
         kept = differences.astype(self.storage.stored)
         return kept, (differences - kept).astype(self.storage.stored)
@@ -163,7 +167,7 @@ class BlockState:
         return self.reference.reshape(-1, *(1,) * (values.ndim - 1))
 
     def interior(self, array: Any) -> Any:
-        """Return a view [..., k, j, i] of the nodes of a padded `array`, without ghosts."""
+        """Return a view [..., k, j, i] of `array` without its ghost layers."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size
         return array[..., hk : hk + nk, hj : hj + nj, hi : hi + ni]

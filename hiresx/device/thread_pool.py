@@ -60,7 +60,7 @@ class Counts(NamedTuple):
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load the compiled library at `path`. Raises HiresxError if the system cannot load it."""
+    """Load the compiled shared library at `path`. Raises HiresxError if the system cannot load it."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -69,7 +69,8 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL:
-    """Return the library of the thread pool, compiled on first use. Raises HiresxError if it does not compile."""
+    """Return the loaded library of the thread pool, compiled at the first call. Raises HiresxError if it does not
+    compile."""
     found = load_library(build(kernels.flatten('#include "thread_pool.h"\n'), FLAGS, "thread-pool"))
     found.hx_run.restype = found.hx_launch.restype = found.hx_counts.restype = None
     found.hx_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]
@@ -78,15 +79,16 @@ def library() -> ctypes.CDLL:
 
 
 def counts() -> Counts:
-    """Return how often several threads executed a kernel call together, and how often a sleeping thread was woken."""
+    """Return two counters of the thread pool since the start of the process: kernel calls that several threads executed
+    together, and how often a sleeping thread was woken."""
     found = (ctypes.c_longlong * 2)()
     library().hx_counts(found)
     return Counts(*found)
 
 
 def spin_time(threads: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Return for how many nanoseconds an idle thread spins before it sleeps. If OMP_WAIT_POLICY is set, it decides.
-    Otherwise the time is `SPIN`, or 0 if `threads` exceeds the number of CPUs that this process may use. `environment`:
-    the environment variables."""
+    """Return for how many nanoseconds an idle thread of the pool spins before it sleeps. OMP_WAIT_POLICY decides if it
+    is set. Otherwise the result is 20,000, or 0 if `threads` exceeds the number of CPUs that this process may use.
+    `environment`: the environment variables."""
     asked = environment.get("OMP_WAIT_POLICY", "").strip().lower()
     return POLICIES.get(asked, 0 if threads > len(os.sched_getaffinity(0)) else SPIN)

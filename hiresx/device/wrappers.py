@@ -109,11 +109,12 @@ ORDINARY_MEMORY = 48 * 1024
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
 ) -> tuple[str, dict[str, kernels.Signature]]:
-    """Return the complete source text for `target`, and the signatures of the kernels that it declares by name. `root`:
-    the folder of the kernels.
+    """Return the complete source text of the kernels for the compile-time choices `configuration`, with a wrapper
+    function around each kernel that visits the points, and the signatures of the kernels by name. `root`: the folder of
+    the kernels.
 
-    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing if the
-    number at the address `guard` is negative. "cpu" and "emulated" have two functions for every kernel. `void
+    `target` "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing
+    if the number at the address `guard` is negative. "cpu" and "emulated" have two functions for every kernel. `void
     name_launch(words, begin, end)` computes the parts begin..end-1 of its work. For "cpu", parts are rows of the range,
     and the words are ni, nj, nk, <arguments>. For "emulated", parts are CUDA blocks, and the words are the numbers of
     blocks of the grid and of threads of a block, along x, y, z, then ni, nj, nk, <arguments>. `hx_shape
@@ -126,10 +127,11 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """Return the source text for `target`, and the signatures of the kernels that it declares by name, as `generate`
-    does, but for the kernels of one `part` (`hiresx.device.configuration.parts`); None means all kernels. `root`: the
-    folder of the kernels. The result is cached as long as the headers do not change, since every solver needs the same
-    few texts. The signatures are a read-only mapping."""
+    """Return the source text of the kernels for the compile-time choices `configuration` with their wrapper functions,
+    and the signatures of the kernels by name, as `generate` does. `target`: "cpu", "cuda" or "emulated". `part`: only
+    the kernels of this separately compiled part (`hiresx.device.configuration.parts`); None: all kernels. `root`: the
+    folder of the kernels. The result is cached as long as the headers do not change. The signatures are a read-only
+    mapping."""
     return _generate_part(configuration, target, part, root)
 
 
@@ -142,9 +144,9 @@ def _generate_part(
 
 
 def flat_text(configuration: Configuration, target: Target, root: Path, part: str | None = None) -> str:
-    """Return the C++ text of the kernels of `configuration` without wrappers. `target`: "cpu", "cuda" or "emulated".
-    `root`: the folder of the kernels. `part`: the name of a part (`hiresx.device.configuration.parts`), by default all.
-    """
+    """Return the C++ source text of the kernels for the compile-time choices `configuration` with all headers included,
+    but without the wrapper functions that visit points. `target`: "cpu", "cuda" or "emulated". `root`: the folder of
+    the kernels. `part`: only this separately compiled part (`hiresx.device.configuration.parts`); None: everything."""
     (i, j), threads = TILE, f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
     threads += f"#define HX_TILE_I {i}\n#define HX_TILE_J {j}\n#define HX_TILE_THREADS {i * j}\n"
     return kernels.flatten(threads + source(configuration, target, root, part), root)
@@ -186,21 +188,23 @@ def _in_storage_types(signature: kernels.Signature, storage: Storage) -> kernels
 
 
 def decode_words(signature: kernels.Signature, first: int, null: bool = False) -> str:
-    """Return the C++ text of the arguments of a kernel, read from the 8-byte words from number `first` on. If `null` is
-    true, arguments that are omitted are null pointers."""
+    """Return the C++ text of the arguments of a kernel, read from the array hx_words of 8-byte words from index `first`
+    on. If `null` is true, optional arguments that are not passed are null pointers."""
     words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
     return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
 
 
 def word(kind: str, number: int) -> str:
-    """Return the C++ text of an argument of C type `kind`, read from the 8-byte word `number`."""
+    """Return the C++ expression that reads an argument of the C type `kind` from entry `number` of the array hx_words
+    of 8-byte words."""
     member = {"int": "i", "long long": "i", "real": "d", "double": "d"}
     return f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
-    """Return the C++ text of the two functions by which a native backend runs kernel `name` (see `generate`). `shape`:
-    expression for the number of parts. `statement`: a statement that computes the parts hx_begin to hx_stop - 1."""
+    """Return the C++ text of the two functions by which the CPU runs the kernel `name` (see `generate`). `shape`: C++
+    expression for the number of parts of the work. `statement`: C++ statement that computes the parts hx_begin to
+    hx_stop - 1."""
     return (
         f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
@@ -264,8 +268,8 @@ def _cuda_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str
 
 
 def launch_bounds(kernel: kernels.Signature) -> str:
-    """Return the launch bounds of a kernel: the largest number of threads of a block and, for some kinds, the wanted
-    number of blocks per multiprocessor."""
+    """Return the CUDA launch bounds of a kernel as C++ text: the largest number of threads of a block and, for some
+    kinds of kernels, the wanted number of blocks per multiprocessor."""
     if kernel.kind == "ROW_KERNEL":
         return f"__launch_bounds__({WARP}, {ROW_BLOCKS})"
     if kernel.kind == "LINE_KERNEL":
@@ -276,7 +280,9 @@ def launch_bounds(kernel: kernels.Signature) -> str:
 
 
 def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
-    """Return the C++ body of a thread (x, y, z) of a kernel, over the range ni, nj, nk. `names`: its arguments."""
+    """Return the C++ body of one CUDA thread of a kernel, which computes its point if that lies in the range ni, nj,
+    nk. `names`: the text of the kernel's arguments. `x`, `y`, `z`: C++ expressions for the indexes of the thread
+    block."""
     if kernel.kind == "ROW_KERNEL":
         return f"{kernel.name}_row({x}, {y}, {z}{names});"
     if kernel.kind == "TILE_KERNEL":
@@ -305,10 +311,10 @@ def _emulated_wrapper(kernel: kernels.Signature, parameters: str, names: str) ->
 
 
 def grid_launcher(name: str, passed: str) -> str:
-    """Return the C++ text of the two functions by which the emulated backend runs the CUDA kernel `name`. The arguments
-    of these functions are an array of 8-byte words. Its first six words are the numbers of blocks (x, y, z) and of
-    threads of a block (x, y, z). `passed`: the C++ text of the arguments of the kernel after the first one. The first
-    argument, the guard, is a null pointer here."""
+    """Return the C++ text of the two functions by which the emulated backend runs the CUDA kernel `name` on the CPU.
+    These functions read the arguments from an array of 8-byte words, whose first six are the numbers of thread blocks
+    (x, y, z) and of threads of a block (x, y, z). `passed`: the C++ text of the arguments of the kernel after the first
+    one. The first argument, the guard, is a null pointer here."""
     grid, block = (", ".join(word("int", n) for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     visiting = f"hx_visit({{{grid}}}, {{{block}}}, hx_begin, hx_stop, [=] {{ {name}(nullptr{passed}); }});"
@@ -316,9 +322,9 @@ def grid_launcher(name: str, passed: str) -> str:
 
 
 def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """Return (grid, block) of a CUDA launch of the kernel `name`: the number of blocks, and of threads in each, along
-    x, y and z. `kind`: the kind of the kernel (`Signature.kind`). `extent`: the points (ni, nj, nk) of the launch.
-    `block`: the threads of a block for point kernels that have no block size of their own."""
+    """Return (grid, block) of a CUDA launch of the kernel `name`: the number of thread blocks, and of threads in each,
+    along x, y and z. `kind`: the kind of the kernel (`Signature.kind`). `extent`: the numbers of points (ni, nj, nk).
+    `block`: the threads of a block for kernels without a particular block size."""
     if kind == "ROW_KERNEL":
         ni, nj, nk = extent
         return ((ni, nj, nk) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
@@ -334,9 +340,9 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
 
 
 def shape_by_block(name: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """Return (grid, block) of a launch of the point kernel `name` over the points `extent` (ni, nj, nk), as
-    `kernel_shape` does, but with thread blocks of the size `block` (x, y, z). The result at a point does not depend on
-    this size, since no thread depends on another one."""
+    """Return (grid, block) of a CUDA launch of the point kernel `name` with thread blocks of the size `block` (x, y,
+    z): the number of thread blocks, and of threads in each, along x, y and z. `extent`: the numbers of points (ni, nj,
+    nk). The result at a point does not depend on the block size, since no thread depends on another one."""
     return _in_slabs(name, _covering(extent, block)[0]), block
 
 
@@ -346,8 +352,8 @@ def _in_slabs(name: str, grid: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def dynamic_shared_memory(kernel: kernels.Signature, real: str) -> int:
-    """Return the bytes of dynamic shared memory of a CUDA block for a kernel whose reals are `real`; 0 where its data
-    fit the default size."""
+    """Return the bytes of dynamic shared memory that a CUDA thread block of a kernel needs; 0 if its data fit the
+    default size. `real`: NumPy's name of the floating-point type."""
     of_thread = kernel.kind == "LINE_KERNEL"
     needed = kernel.own * (LINE_BLOCK if of_thread else 1) * np.dtype(real).itemsize
     return 0 if of_thread and needed <= ORDINARY_MEMORY else needed
@@ -355,9 +361,9 @@ def dynamic_shared_memory(kernel: kernels.Signature, real: str) -> int:
 
 @lru_cache(maxsize=4096)
 def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK) -> Shape:
-    """Return (grid, block) of a CUDA launch over ni x nj x nk points, with blocks of `block` threads, all powers of
-    two. In a direction with fewer points, the threads are moved to other directions. An empty range has an empty
-    grid."""
+    """Return (grid, block) of a CUDA launch over ni x nj x nk points: the number of thread blocks, and of threads in
+    each, along x, y and z. `block`: the preferred numbers of threads, all powers of two. If a direction has fewer
+    points, threads are moved to other directions. An empty range has an empty grid."""
     ni, nj, nk = int(ni), int(nj), int(nk)
     if min(ni, nj, nk) <= 0:
         return (0, 0, 0), (1, 1, 1)
@@ -372,9 +378,10 @@ def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK)
 
 @lru_cache(maxsize=4096)
 def even_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int]) -> Shape:
-    """Return the shape of a launch as `launch_shape` does, but with rows that are cut into equal pieces of at most
-    `block`[0] points. This suits kernels that are expensive per point: with pieces of up to 64, a row of 97 points has
-    two of 49, and one idle thread. `ni`, `nj`, `nk`: the number of points along each direction."""
+    """Return (grid, block) of a CUDA launch over ni x nj x nk points, whose rows along i are divided into equal
+    segments of at most `block`[0] points: the number of thread blocks, and of threads in each, along x, y and z. This
+    suits kernels that are expensive per point: with segments of up to 64, a row of 97 points has two of 49, and one
+    idle thread."""
     ni, nj, nk = int(ni), int(nj), int(nk)
     if min(ni, nj, nk) <= 0:
         return (0, 0, 0), (1, 1, 1)
@@ -398,8 +405,9 @@ def _power(n: int) -> int:
 def find_signature(
     signatures: Mapping[str, kernels.Signature], name: str, known: Iterable[str] | None = None
 ) -> kernels.Signature:
-    """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel.
-    `known`: the known names. Without it they are the keys of `signatures`, whose listing may compile all kernels."""
+    """Return the signature (parameter names and types) of the kernel `name`. Raises KeyError, with the known names, if
+    there is no such kernel. `known`: the known names; None: the keys of `signatures`, whose listing may compile all
+    kernels."""
     if name not in signatures:
         names = ", ".join(sorted(signatures if known is None else known))
         raise KeyError(f"no kernel {name} in this configuration; known: {names}")

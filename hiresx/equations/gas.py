@@ -15,15 +15,16 @@ _Values = TypeVar("_Values", float, np.ndarray)
 def conservative(
     gamma: float, rho: Reals, u: Reals, v: Reals, w: Reals, p: Reals, *scalars: Reals
 ) -> tuple[np.ndarray, ...]:
-    """Return rho, rho u, rho v, rho w, e and the products of rho and the scalars, with e = p/(gamma-1) + rho |u|^2/2.
-    The arguments are numbers or arrays of one shape, in the scales of the case."""
+    """Return rho, rho u, rho v, rho w, e and rho s of each scalar s in `scalars`, with the total energy e = p/(gamma-1)
+    + rho |u|^2/2. The arguments are numbers or arrays of one shape, in the scales of the case."""
     energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
     return rho, rho * u, rho * v, rho * w, energy, *(rho * s for s in scalars)
 
 
 def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Return rho, u, v, w, p and the `scalars` by name, each of the shape (...). `q` (5 + scalars, ...): the
-    conservative state. `gamma`: ratio of specific heats."""
+    """Return the primitive variables rho, u, v, w, p and the `scalars` by name, each an array of shape (...). `q` (5 +
+    number of scalars, ...): the conservative variables rho, rho u, rho v, rho w, e and rho s of each scalar. `gamma`:
+    ratio of specific heats."""
     rho = q[0]
     u, v, w = q[1] / rho, q[2] / rho, q[3] / rho
     state = {"rho": rho, "u": u, "v": v, "w": w, "p": (gamma - 1) * (q[4] - 0.5 * rho * (u * u + v * v + w * w))}
@@ -31,14 +32,16 @@ def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[
 
 
 def alive(q: np.ndarray) -> bool:
-    """True if density and internal energy of the conservative state `q` (5 + scalars, ...) are positive everywhere."""
+    """Return whether density and internal energy are positive everywhere. `q` (5 + number of scalars, ...): the
+    conservative variables rho, rho u, rho v, rho w, e and rho s of each scalar."""
     rho, *momentum, e = q[: len(GAS_CONSERVED)]
     with np.errstate(all="ignore"):
         return bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
 
 
 def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
-    """Return the temperature gamma p / rho, in units of the reference temperature (README, scales)."""
+    """Return the temperature gamma p / rho, in units of the reference temperature. `rho`, `p`: density and pressure in
+    the scales of the case."""
     return gamma * p / rho
 
 
@@ -51,10 +54,10 @@ class Gas:
 
     @classmethod
     def of(cls, case: Any) -> "Gas":
-        """Return the gas of a case."""
+        """Return the gas of `case`: its ratio of specific heats and the names of its scalars."""
         return cls(case.gas.gamma, equations(case).scalars)
 
     def primitive(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w, p and the scalars of a conservative state `q` (5 + scalars, ...), each of the shape
-        (...), as the function `primitive` does."""
+        """Return the primitive variables rho, u, v, w, p and the scalars by name, each an array of shape (...). `q` (5
+        + number of scalars, ...): the conservative variables rho, rho u, rho v, rho w, e and rho s of each scalar."""
         return primitive(self.gamma, q, self.scalars)

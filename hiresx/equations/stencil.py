@@ -43,10 +43,10 @@ CENTRAL_DIFFERENCES = {
 @dataclass(frozen=True)
 class Stencil:
     """Widths of the stencils of a run, as numbers of nodes on each side. Two stencils are centred at a half point:
-    `interpolation_reach` is the width of the interpolation, and `correction_reach` that of the correction of the
-    interpolated flux. The differences of the metrics have the latter width, too. Two stencils are centred at a node:
-    `difference_reach` is the width of the central differences of the viscous terms, and `filter_reach` that of the
-    explicit filter (0: none)."""
+    `interpolation_reach` is the width of the interpolation, and `correction_reach` the width of the correction of the
+    interpolated flux and of the differences of the metrics. Two stencils are centred at a node: `difference_reach` is
+    the width of the central differences of the viscous terms, and `filter_reach` the width of the explicit filter (0:
+    none)."""
 
     interpolation_reach: int = DIFFERENCE_REACH
     correction_reach: int = DIFFERENCE_REACH
@@ -55,17 +55,19 @@ class Stencil:
 
     @cached_property
     def halo(self) -> int:
-        """Number of ghost layers of every block beyond a face."""
+        """Number of ghost layers of every block beyond each of its faces."""
         return max(self.interpolation_reach, self.correction_reach, self.difference_reach, self.filter_reach)
 
     @property
     def metric_difference(self) -> tuple[float, ...]:
-        """Weights of the difference by which metrics are computed, in the order of increasing index."""
+        """Weights of the central difference by which metrics are computed, from the lowest to the highest node
+        index."""
         return CENTRAL_DIFFERENCES[self.correction_reach]
 
     @property
     def least_nodes(self) -> int:
-        """Least number of nodes of a block, or of a part, in each direction with more than one node."""
+        """Least number of nodes in each direction (with more than one node) of a block, or of the part of a block that
+        one rank computes."""
         return 2 * self.halo + 1
 
 
@@ -73,9 +75,10 @@ def stencil(
     interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0, viscous_reach: int = DIFFERENCE_REACH
 ) -> Stencil:
     """Return the widths of the stencils of a run. `interpolation`: the name of a header in kernels/interpolation/.
-    `filter_reach`: half-width of the explicit filter, 0 without one. `viscous_reach`: that of the central differences
-    of the viscous terms. Raises FileNotFoundError if there is no such header, ValueError if it does not declare its own
-    reach and that of its correction, and HiresxError for a correction that is not implemented."""
+    `filter_reach`: number of nodes that the explicit filter reads on each side, 0 without a filter. `viscous_reach`:
+    that of the central differences of the viscous terms. `root`: the folder of the kernels. Raises FileNotFoundError if
+    there is no such header, ValueError if it does not declare the widths of its stencils, and HiresxError for a width
+    of the flux correction that is not implemented."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
         for what in ("interpolation_reach", "correction_reach")
@@ -103,23 +106,26 @@ _WEIGHS = {6: "weighs_six_nodes", 7: "weighs_seven_nodes"}
 
 
 def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
-    """Return the number of nodes of the stencil for which the interpolation needs nonlinear weights; 0 if it needs
-    none. `interpolation`: the name of its header."""
+    """Return the number of nodes in the stencil of an interpolation for which it needs nonlinear weights; 0 if it needs
+    none. `interpolation`: the name of a header in kernels/interpolation/. `root`: the folder of the kernels."""
     return kernels.trait("interpolation", interpolation, "weighted_nodes", root, silent=0)
 
 
 def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
-    """Return the headers of kernels/weights/ that have weights for the stencil of the header `interpolation`."""
+    """Return the names of the nonlinear weights (headers of kernels/weights/) that support the stencil of
+    `interpolation`, the name of a header in kernels/interpolation/. `root`: the folder of the kernels."""
     says = _WEIGHS.get(weighted_nodes(interpolation, root))
     known = kernels.choices("weights", root)
     return [name for name in known if says is None or kernels.trait("weights", name, says, root, silent=0)]
 
 
 def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
-    """True if the weights of the header `weights` use scheme.cutoff. `root`: the folder of the kernels."""
+    """Return whether the nonlinear weights called `weights`, a header in kernels/weights/, use the threshold
+    scheme.cutoff. `root`: the folder of the kernels."""
     return bool(kernels.trait("weights", weights, "has_cutoff", root, silent=0))
 
 
 def sensor_has_cutoff(sensor: str, root: Path = kernels.ROOT) -> bool:
-    """True if the shock sensor of the header `sensor` uses scheme.cutoff. `root`: the folder of the kernels."""
+    """Return whether the shock sensor called `sensor`, a header in kernels/sensor/, uses the threshold scheme.cutoff.
+    `root`: the folder of the kernels."""
     return bool(kernels.trait("sensor", sensor, "sensor_has_cutoff", root, silent=0))

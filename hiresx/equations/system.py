@@ -36,19 +36,19 @@ class Equations:
 
     @property
     def conserved_names(self) -> tuple[str, ...]:
-        """Names of the conserved variables in the order of `q`: density, momentum, energy, then rho s of each
-        scalar."""
+        """Names of the conserved variables in the order of the state arrays: density, momentum, energy, then rho s of
+        each scalar s."""
         return (*GAS_CONSERVED, *(f"rho_{name}" for name in self.scalars))
 
     @property
     def primitive(self) -> tuple[str, ...]:
-        """Names of the primitive variables: those of the gas, then the passive scalars."""
+        """Names of the primitive variables: rho, u, v, w, p, then the scalars."""
         return (*GAS_PRIMITIVE, *self.scalars)
 
     @property
     def gradients(self) -> tuple[str, ...]:
-        """Names of the variables whose gradients the viscous terms need, in the order of their fluxes: all primitive
-        variables except the density."""
+        """Names of the variables whose gradients the viscous terms need, in the order of the viscous fluxes: u, v, w,
+        T, then the scalars."""
         return (*GAS_GRADIENTS, *self.scalars)
 
     @property
@@ -58,13 +58,12 @@ class Equations:
 
     @property
     def momentum(self) -> slice:
-        """The slice of the momentum in `conserved`. (In `gradients` and their fluxes the velocity has the first
-        rows.)"""
+        """Positions of the three momentum components among the conserved variables, as a slice."""
         return slice(1, 1 + DIRECTIONS)
 
     @property
     def scalar_rows(self) -> slice:
-        """Position of the scalars among `conserved`."""
+        """Positions of the scalars (rho s) among the conserved variables, as a slice."""
         return slice(len(GAS_CONSERVED), self.variables)
 
 
@@ -73,8 +72,9 @@ GAS = Equations()
 
 
 def equations(case: Any) -> Equations:
-    """Return the system of equations of a case, or of a resolved case as a dictionary. A dictionary that an earlier
-    version without scalars has written has no scalars."""
+    """Return the system of equations of `case`, a `Case` or a dictionary with the structure of a case file. Scalars are
+    the passive scalars and the variables that a turbulence model transports. A dictionary from an earlier version that
+    has no key for scalars has none."""
     scalars = case.get("scalar", ()) if isinstance(case, Mapping) else case.scalar
     named = [s["name"] if isinstance(s, Mapping) else s.name for s in scalars]
     turbulence = case.get("turbulence") if isinstance(case, Mapping) else getattr(case, "turbulence", None)
@@ -83,15 +83,17 @@ def equations(case: Any) -> Equations:
 
 
 def transported_names(model: str | None) -> tuple[str, ...]:
-    """Return the names of the variables that a turbulence model transports."""
+    """Return the names of the variables that the turbulence model `model` transports; empty for other models and for
+    None."""
     if model in (None, "none") or model not in kernels.choices("turbulence"):
         return ()
     return kernels.names("turbulence", model, "transported_names")
 
 
 def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...]:
-    """Return the units in which the implicit integrator stores the variables that a turbulence model transports. They
-    are powers of two near the typical sizes of the variables in turbulent layers."""
+    """Return the units in which the implicit integrator stores the variables that the turbulence model `model`
+    transports: powers of two near the typical magnitudes of the variables in turbulent layers. The tuple is empty for
+    other models. `root`: the folder of the kernels."""
     if not kernels.trait("turbulence", model, "transported_variables", root, silent=0):
         return ()
     sizes = kernels.fractions("turbulence", model, "transported_sizes", root)
@@ -99,10 +101,10 @@ def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...
 
 
 def recorded_terms(model: str, root: Path = kernels.ROOT) -> int:
-    """Return how many numbers of a turbulence model the implicit integrator stores for each node, for products with
-    blocks that are not stored (kernels/implicit/records.h). For a model that transports n variables these are n^2
-    derivatives of the sources with respect to the node, n^2 with respect to the changes along each direction, and the
-    constants of the fluxes. For other models it is the eddy viscosity."""
+    """Return how many numbers of the turbulence model `model` the implicit integrator stores per node if it stores no
+    matrix blocks of neighbours (kernels/implicit/records.h). For a model that transports n variables these are n^2
+    derivatives of the sources with respect to the node, n^2 with respect to the changes along each index direction, and
+    the constants of the fluxes. For other models it is the eddy viscosity. `root`: the folder of the kernels."""
     count = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
     if not count:
         return kernels.trait("turbulence", model, "eddy_fields", root)

@@ -29,8 +29,9 @@ SAMPLES, APART, TAIL = 512, 0.05, 0.01
 
 
 def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Sequence[int]) -> np.ndarray:
-    """Return the longest distance from each node to a neighbour along `directions` (0: i, 1: j, 2: k), an array (nk,
-    nj, ni). `x`, `y` and `z`: the coordinates of the nodes, arrays (nk, nj, ni). All lengths have the same unit."""
+    """Return the largest distance from each node to a neighbouring node along `directions` (0: i, 1: j, 2: k), an array
+    (nk, nj, ni). `x`, `y` and `z`: the coordinates of the nodes, arrays (nk, nj, ni). All lengths have the same
+    unit."""
     found = np.zeros(x.shape)
     for d in directions:
         axis = 2 - d
@@ -45,12 +46,14 @@ def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Seq
 
 
 def spacing_at(block: Block, index: Sequence[float]) -> float:
-    """Return the longest edge of the cell that contains the real indexes (i, j, k), in L."""
+    """Return the longest edge, in units of the length scale L, of the cell of `block` that contains the position with
+    the real-valued indexes (i, j, k) `index`."""
     return max(_edges(block, index))
 
 
 def shortest_edge(block: Block, index: Sequence[float]) -> float:
-    """Return the shortest edge of the cell that contains the real indexes (i, j, k), in L."""
+    """Return the shortest edge, in units of the length scale L, of the cell of `block` that contains the position with
+    the real-valued indexes (i, j, k) `index`."""
     return min(_edges(block, index))
 
 
@@ -63,10 +66,10 @@ def _edges(block: Block, index: Sequence[float]) -> Iterator[float]:
 
 
 def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) -> list[dict[str, Any]]:
-    """Return the range of sound frequencies that the blocks resolve: for each block outside the sponges, the least and
-    the largest frequency, in c_ref / L, and their places. Sound is resolved if there are `points` nodes per wavelength,
-    in gas at rest: the frequency is c_ref / (points h), where h is the longest distance to a neighbour. The sponges of
-    `case` must have been placed (`hiresx.rhs.layers.place_sponges`)."""
+    """Return the range of sound frequencies that the grid resolves: for each block, outside the sponges, the least and
+    the largest frequency (`cutoff` and `largest`), in c_ref / L, and the points at which they occur. Sound is resolved
+    if there are `points` nodes per wavelength, in gas at rest: the frequency is c_ref / (points h), where h is the
+    largest distance to a neighbouring node. `case`: a result of `hiresx.rhs.layers.place_sponges`."""
     found = []
     for block in blocks:
         least: tuple[float, list[float]] | None = None
@@ -101,12 +104,12 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
 
 
 def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
-    """Return the boundary layers of inflows with a profile: one entry for each function of case.py whose velocity
-    vanishes at an edge of the inflow. It has the thickness, from the edge to the place with 0.99 of the largest mean
+    """Return the boundary layers of inflows with a profile: one dictionary for each function of case.py whose velocity
+    vanishes at an edge of the inflow. It has the thickness, from the edge to the point with 0.99 of the largest mean
     speed on a line across the inflow, and the number of cells in this layer. For a profile that changes in time it also
-    has the largest root mean squares of the fluctuations over the largest mean speed (`rms`, and `rms_uvw` of u, v and
-    w), and the band of frequencies with nearly all of their power (`band`), in c_ref / L. If finer levels reach such an
-    edge, the cells are those of the finest level there."""
+    has the largest root mean squares of the fluctuations divided by the largest mean speed (`rms`, and `rms_uvw` of u,
+    v and w), and the band of frequencies with nearly all of their power (`band`), in c_ref / L. If finer levels reach
+    such an edge, the cells of the finest level at this edge are counted."""
     levels, names = decomposition.levels, decomposition.names_of_grid
     found: list[dict[str, Any]] = []
     at: dict[tuple[Any, ...], int] = {}

@@ -54,11 +54,11 @@ CHECKING = 200
 def refuse_oversized(
     case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
 ) -> None:
-    """Raises HiresxError, before anything is allocated, if the memory of this machine is too small for the grid of a
-    case or the stencils of its probes. On a CPU (`backend` "cpu" or "emulated", or "auto" without a GPU) it must also
+    """Raise HiresxError, before anything is allocated, if the memory of this machine is too small for the grid of
+    `case` or the stencils of its probes. On a CPU (`backend` "cpu" or "emulated", or "auto" without a GPU) it must also
     be large enough for 1/`hosts` of the fields. `nodes`: number of nodes of a grid that exists already; None: as the
     case says. `for_grid`: bytes per node that are needed to make the grid; they are not counted for a grid file, since
-    the nodes of large files are read by parts."""
+    the nodes of large files are read gradually."""
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
@@ -78,8 +78,8 @@ def _dimensions(case: Case) -> int:
 
 
 def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
-    """Raises HiresxError, before anything is allocated, if the memory of `ranks` GPUs is too small for the fields of a
-    case. All GPUs are assumed to be as large as the largest that this process can use. Nothing is checked if the case
+    """Raise HiresxError, before anything is allocated, if the memory of `ranks` GPUs is too small for the fields of
+    `case`. All GPUs are assumed to be as large as the largest that this process can use. Nothing is checked if the case
     is not computed on GPUs or its number of nodes is unknown. The free memory of each GPU is checked later
     (`hiresx.solver.plan_choice`). `backend`: the name of the backend."""
     nodes = grid_nodes(case)
@@ -99,18 +99,19 @@ def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
 
 
 def grid_nodes(case: Case) -> int | None:
-    """Return the number of nodes of the grid of a case, before it is made or read; None if it is unknown."""
+    """Return the number of nodes of the grid of `case`, before it is made or read; None if it is unknown."""
     if isinstance(case.grid, GridFile):
         return file_nodes(case.grid, case.directory)
     return case.grid.nodes
 
 
 def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
-    """Estimate the resources of a case: points, device memory (fields, reductions, sponges, averages), time step,
-    number of steps and seconds. The time step is computed from the initial state at a sample of the nodes. Edges of
-    cells replace the metrics, so it is accurate on nearly orthogonal grids. The seconds follow from the last rate that
-    `hiresx bench` measured on this machine and backend; without such a measurement they are None. Raises HiresxError if
-    the time step is not positive and finite."""
+    """Return an estimate of the resources that a run of `case` needs, as a dictionary: points, device memory (fields,
+    reductions, sponges, averages), time step, number of steps and seconds. The time step is computed from the initial
+    state at a sample of the nodes. Edges of cells replace the metrics, so it is accurate on nearly orthogonal grids.
+    The seconds follow from the last rate that `hiresx bench` measured on this machine and backend; without such a
+    measurement they are None. `grid`: the grid of the case, if it was made before. Raises HiresxError if the time step
+    is not positive and finite."""
     grid = build(case.grid, case.directory) if grid is None else grid
     case = place_sponges(case, grid.blocks)
     is_viscous = case.gas.reynolds is not None
@@ -171,11 +172,12 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
 def estimate_ranks(
     case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """Partition the blocks for `ranks` ranks of the relative speeds `weights` and estimate their loads. Returns for
-    each rank its parts, points, the ratio of these to its fair share, the ranks with which it exchanges ghosts, the
-    bytes that it sends in a step and its device memory; and `bytes`, a matrix (from rank, to rank) of the bytes of a
-    step. `backend`: the name of the backend. Raises HiresxError if the grid cannot be partitioned for so many ranks,
-    and for weights that do not match."""
+    """Divide the grid among `ranks` ranks of the relative speeds `weights`, and return the estimated loads as a
+    dictionary. Its entry `bytes` is a matrix (from rank, to rank) of the bytes sent in a step, and `per_rank` has a
+    dictionary for each rank: `parts`, its boxes of nodes; `points`, the number of its nodes; `of_its_share`, this
+    number divided by the share for its speed; `neighbours`, the ranks with which it exchanges ghost nodes;
+    `bytes_per_step`, the bytes that it sends in a step; and `memory_bytes`, its device memory. Raises HiresxError if
+    the grid cannot be divided among so many ranks, and for weights that do not match."""
     if ranks > decomposition.points:
         raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = place_sponges(case, decomposition.blocks)
@@ -217,8 +219,9 @@ def estimate_ranks(
 
 
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
-    """Return the device memory of fields, reductions, sponges and averages on `blocks`, in bytes. `plan`: a name of
-    hiresx.rhs.plans; None means the plan of the case or, if it has none, of the backend."""
+    """Return the device memory, in bytes, of fields, reductions, sponges and averages on `blocks`. `plan`: the name of
+    an order of computation in hiresx.rhs.plans; None: the order that the case sets or, if it sets none, the default of
+    the backend."""
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).needed["work"]) * _item(case)
@@ -226,21 +229,22 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
 
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
-    """Return the device memory that a run needs, in bytes: `memory_bytes`, and during the set-up the coordinates from
-    which metrics are computed. `backend` and `plan`: the names of the backend and of the plan."""
+    """Return the device memory, in bytes, that a run of `case` needs: `memory_bytes` and, while it is set up, the
+    coordinates from which metrics are computed. `plan`: the name of an order of computation in hiresx.rhs.plans."""
     halo = case.stencil.halo
     largest = max((math.prod(padded_shape(block, halo)) for block in blocks), default=0)
     return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
 
 
 def layout(case: Case, plan: str) -> Layout:
-    """Return the layout of the fields of a case's blocks. `plan`: the name of a plan in hiresx.rhs.plans."""
+    """Return which fields (named arrays at the nodes) the blocks of `case` store. `plan`: the name of an order of
+    computation in hiresx.rhs.plans."""
     needed = needed_fields(case, plan) | integrator(case.time.integrator).needed_fields(case) | case.needed_fields()
     return Layout(STORAGE[case.scheme.precision], equations(case), needed, case.implicit.sweep_precision)
 
 
 def exchanged_bytes(case: Case) -> int:
-    """Return the bytes that are sent for each ghost in a stage."""
+    """Return the number of bytes that are sent for each ghost node in a stage of a time step of `case`."""
     return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same for every plan
 
 
@@ -279,9 +283,9 @@ def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
 
 
 def average_bytes(case: Case, blocks: Sequence[Block], backend: str) -> int:
-    """Return the device memory of the averages of a case on these blocks. For averages over index directions it
-    includes the partial sums on the device. If the blocks are divided along such directions among ranks, a little more
-    is needed: the averages of one sample. `backend`: the name of the backend."""
+    """Return the device memory, in bytes, of the time averages of `case` on `blocks`. For averages over index
+    directions it includes the partial sums on the device. If the blocks are divided along such directions among ranks,
+    a little more is needed: the averages of one sample. `backend`: the name of the backend."""
     if case.average is None:
         return 0
     count, over = quantities(kinds(case.average), equations(case).scalars), case.average.over
@@ -331,8 +335,8 @@ def _every(steps: int) -> str:
 
 
 def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
-    """Return a warning if the constant step `time.dt` makes the integrator unstable, else an empty list. `inviscid`,
-    `viscous`: the largest spectral radii of the flow, in c_ref / L."""
+    """Return a warning, in a list, if the constant step `time.dt` of `case` makes its time integrator unstable;
+    otherwise an empty list. `inviscid`, `viscous`: the largest spectral radii of the flow, in c_ref / L."""
     scheme = integrator(case.time.integrator)
     stable = largest_step(scheme.cfl, viscous_limit(case), inviscid, viscous)
     if case.time.dt is None or not case.time.dt > stable:

@@ -1,9 +1,8 @@
-"""Exact and linear solutions, and measured data. Cases use them as initial flows, and checks compare with them. This
-package does not use the solver.
+"""Exact solutions, linear solutions and measured data of flows. Cases use them as initial flows, and checks compare
+computed results with them. This package does not use the solver.
 
-The closed forms can be imported from here; `grid_turbulence`, `linear_interaction`, `nozzle`, `plane_wave` and
-`shear_layer` are modules.
-"""
+Functions of closed form can be imported from here; `grid_turbulence`, `linear_interaction`, `nozzle`, `plane_wave` and
+`shear_layer` are modules."""
 
 from hiresx.exact.shear_flows import blasius, blasius_layer, couette, crocco_busemann
 from hiresx.exact.shock_tube import Riemann, jump, riemann

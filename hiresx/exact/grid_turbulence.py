@@ -44,9 +44,11 @@ SPECTRA = np.array(
 
 
 def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
-    """Return the measured energy spectrum E(k) in cm^3/s^2 at the wave numbers `k` in 1/cm (Comte-Bellot & Corrsin
-    1971). `time`: one of TIMES, a station behind the turbulence grid. Between the points of the table the logarithms
-    are interpolated linearly. Beyond both ends of the table they are extrapolated linearly."""
+    """Return the three-dimensional energy spectrum E(k) in cm^3/s^2 that Comte-Bellot & Corrsin (J. Fluid Mech. 48
+    (1971) 273, table 3) measured in decaying turbulence behind a grid, at the wave numbers `k` in 1/cm. `time`: 42, 98
+    or 171, the distance behind the grid in mesh widths. The logarithm of E is interpolated linearly in the logarithm of
+    k between the points of the table, and extrapolated linearly beyond its ends. Raises ValueError for another
+    `time`."""
     measured = SPECTRA[:, 1 + TIMES.index(time)]
     x, y = (np.log(column[measured > 0]) for column in (SPECTRA[:, 0], measured))
     at = np.log(np.asarray(k, float))
@@ -56,5 +58,6 @@ def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
 
 
 def elapsed_seconds(time: int) -> float:
-    """Return the seconds from the first of TIMES to `time`, which must be one of TIMES."""
+    """Return the time in seconds in which the mean flow of Comte-Bellot & Corrsin's experiment moves from 42 mesh
+    widths behind the grid to `time` mesh widths behind it."""
     return (time - TIMES[0]) * MESH / MEAN_VELOCITY

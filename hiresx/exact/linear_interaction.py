@@ -1,9 +1,8 @@
 """Linear interaction analysis: a plane wave of vorticity and entropy that meets a plane shock.
 
-Behind the shock there are a wave of vorticity, one of entropy and one of sound, and the shock ripples: four amplitudes,
-which the jump conditions give to first order. Source: Ribner, NACA report 1164 (1954); Mahesh, Moin & Lele, Stanford
-report TF-69 (1996), chapter 3.
-"""
+Behind the shock there are a wave of vorticity, one of entropy and one of sound, and the shock ripples. The jump
+conditions give these four amplitudes to first order. Source: Ribner, NACA report 1164 (1954); Mahesh, Moin & Lele,
+Stanford report TF-69 (1996), chapter 3."""
 
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ class Behind(NamedTuple):
     """The waves downstream of a shock at x = 0, caused by a plane vorticity wave whose wavenumber along y is 1.
     `vortical`: the wavenumber along x of the vorticity and entropy waves. `acoustic`: the wavenumber along x of the
     sound wave, which is complex if the sound decays. `vortical_velocity`, `acoustic_velocity`: complex amplitudes of
-    (u, v), divided by the velocity upstream of the shock."""
+    the velocity (u, v) in the vorticity wave and in the sound wave, divided by the velocity upstream of the shock."""
 
     vortical: float
     acoustic: complex
@@ -40,11 +39,11 @@ class Amplification(NamedTuple):
 
 
 def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> Behind:
-    """Return the waves downstream of a shock on which a plane vorticity wave is incident. Upstream, gas of density and
-    sound speed 1 moves at `mach` along x, with u' = mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho'
-    = `entropy` cos(phase) and p' = 0, times a small amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t.
-    `angle`: in degrees, above 0 and below 90. `gamma`: ratio of specific heats. Source: Ribner (1954), see the module.
-    """
+    """Return the waves that a plane vorticity wave causes downstream of a normal shock, by linear interaction analysis.
+    Upstream, gas of density and sound speed 1 moves at the Mach number `mach` along x. The disturbances there are u' =
+    mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho' = `entropy` cos(phase) and p' = 0, times a small
+    amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t. `angle`: in degrees, above 0 and below 90.
+    `gamma`: ratio of specific heats. Source: Ribner, NACA report 1164 (1954)."""
     psi = np.radians(angle)
     ky, kx = 1.0, 1.0 / np.tan(psi)
     omega, shock = mach * kx, normal_shock(mach, gamma)
@@ -77,31 +76,33 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 
 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
-    """Return the amplitude of the vorticity behind a shock of Mach number `mach`, divided by that ahead of it. `angle`:
-    the angle of the incident vorticity wave in degrees. `gamma`: ratio of specific heats. `entropy`: amplitude of its
-    density wave, as in `behind`."""
+    """Return the amplitude of the vorticity downstream of a normal shock of Mach number `mach`, divided by the
+    amplitude of the plane vorticity wave upstream of it. `angle`: angle between the wave vector of this wave and the
+    normal of the shock, in degrees, above 0 and below 90. `gamma`: ratio of specific heats. `entropy`: amplitude of the
+    density disturbance upstream, see `behind`."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity
     return float(abs(found.vortical * v - u) * np.sin(np.radians(angle)))
 
 
 def critical_angle(mach: float, gamma: float = 1.4) -> float:
-    """Return the angle in degrees above which the sound that a vorticity wave (see `behind`) causes decays downstream
-    of a shock. `mach`: the Mach number of the shock."""
+    """Return the critical angle, in degrees, between the wave vector of a plane vorticity wave and the normal of a
+    shock. Above it, the sound that the wave causes downstream of the shock decays with the distance from the shock.
+    `mach`: the Mach number of the shock. `gamma`: ratio of specific heats. Source: Ribner, NACA report 1164 (1954)."""
     shock = normal_shock(mach, gamma)
     u2, c2 = mach / shock.density, np.sqrt(shock.pressure / shock.density)
     return float(np.degrees(np.arctan(mach / np.sqrt(c2**2 - u2**2))))
 
 
 def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
-    """Return the amplification of isotropic vortical turbulence of small amplitude by a shock, far downstream.
+    """Return the factors by which a normal shock of Mach number `mach` amplifies isotropic vortical turbulence of small
+    amplitude, far downstream.
 
     A vorticity wave with a given wave vector has two velocity components of equal energy. One lies in the plane that
     contains the wave vector and the normal of the shock; `behind` computes how the shock changes it. The other is
     normal to this plane and not changed by the shock. The result does not depend on the spectrum of the turbulence,
     since far downstream only the direction of the wave vector matters. At Mach 1.5 R11 is 1.601, R22 1.380 and k 1.454.
-    `gamma`: ratio of specific heats. Source: Ribner (1954), see the module.
-    """
+    `gamma`: ratio of specific heats. Source: Ribner, NACA report 1164 (1954)."""
     nodes, weights = np.polynomial.legendre.leggauss(_PLACES)
     critical = critical_angle(mach, gamma)
     R11 = in_plane = 0.0

@@ -14,11 +14,11 @@ import numpy as np
 def fully_expanded(
     pressure_ratio: float, exit_mach: float, temperature_ratio: float, gamma: float
 ) -> tuple[float, float]:
-    """Return the velocity of a jet that has expanded to ambient pressure, in units of the ambient sound speed, and its
-    cross-section divided by that of the nozzle exit. The mass flow is that of the exit. `pressure_ratio`: pressure at
-    the exit divided by the ambient pressure. `exit_mach`: Mach number of the exit. `temperature_ratio`: total
-    temperature of the jet divided by the ambient temperature. `gamma`: ratio of specific heats. Source: isentropic
-    flow, see the module."""
+    """Return the velocity of a jet after isentropic expansion to ambient pressure, in units of the ambient sound speed,
+    and the area of its cross-section divided by the area of the nozzle exit. The mass flow is conserved.
+    `pressure_ratio`: pressure at the exit divided by the ambient pressure. `exit_mach`: Mach number at the exit.
+    `temperature_ratio`: total temperature of the jet divided by the ambient temperature. `gamma`: ratio of specific
+    heats. Source: Liepmann & Roshko, Elements of Gasdynamics (1957), chapter 5."""
     g = 0.5 * (gamma - 1)
     T_exit = temperature_ratio / (1 + g * exit_mach**2)
     T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
@@ -36,20 +36,22 @@ def jet(
     gamma: float,
     subsonic: bool = False,
 ) -> dict[str, float]:
-    """Describe a jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is not None. Returns all three and the
-    velocity: `Mj`, the Mach number of the jet expanded to ambient pressure; `NPR`, nozzle total over ambient pressure;
-    `pressure_ratio`, exit over ambient pressure; `Uj`, the velocity of the expanded jet in units of the ambient sound
-    speed. `exit_mach`: Mach number of the exit. `temperature_ratio`: total over ambient temperature. `gamma`: ratio of
-    specific heats. `subsonic`: whether the exit is subsonic, with the ambient pressure; else the jet is supersonic.
+    """Return the parameters of the jet of a nozzle that one of `Mj`, `NPR` and `pressure_ratio` defines. The result has
+    the keys `Mj`: Mach number of the jet after isentropic expansion to ambient pressure; `NPR`: total pressure in the
+    nozzle divided by ambient pressure; `pressure_ratio`: pressure at the exit divided by ambient pressure; `Uj`:
+    velocity of the expanded jet in units of the ambient sound speed.
 
-    Raises ValueError, with the reason, if there is no such jet. Source: isentropic flow, see the module.
-    """
+    If several of the three parameters are given, `pressure_ratio` is used before `NPR`, and `NPR` before `Mj`.
+    `exit_mach`: Mach number at the exit. `temperature_ratio`: total temperature divided by ambient temperature.
+    `gamma`: ratio of specific heats. `subsonic`: whether the flow at the exit is subsonic and has the ambient pressure;
+    otherwise the jet is supersonic. Raises ValueError, with the reason, if there is no such jet. Source: Liepmann &
+    Roshko (1957), chapter 5."""
     g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
     # The parameters come from a case file and may be texts.
     given: dict[str, Any] = {"pressure_ratio": pressure_ratio, "NPR": NPR, "Mj": Mj}
     chosen = {name: value for name, value in given.items() if value is not None}
     if not chosen:
-        raise ValueError("none of pressure_ratio, NPR and Mj is given: one of them says which jet it is")
+        raise ValueError("none of pressure_ratio, NPR and Mj is given: one of them is needed")
     for name, value in chosen.items():
         if isinstance(value, str) or not 0 < value < math.inf:
             raise ValueError(f"{name} = {value} must be a positive number")
@@ -110,9 +112,11 @@ def walled_jet(
     subsonic: bool = False,
     **given: Any,
 ) -> tuple[dict[str, float], float]:
-    """Return the result of `jet` for a nozzle with a boundary layer and a lip (see `check_walls`), and the
-    cross-section of the fully expanded jet divided by that of the exit. `given`: one of Mj, NPR and pressure_ratio. The
-    other arguments are those of `jet`. Raises ValueError as `jet` and `check_walls` do."""
+    """Return the parameters of a jet from a nozzle with a boundary layer and a lip, as `jet` does, and the
+    cross-section of the fully expanded jet divided by the cross-section of the exit. `layer`, `lip`: thickness of the
+    boundary layer and of the lip, divided by the width of the nozzle. These are checked, but do not change the result.
+    `given`: one of Mj, NPR and pressure_ratio. The other arguments are as for `jet`. Raises ValueError if there is no
+    such jet, or if `layer` or `lip` is too small or too large."""
     check_walls(layer, lip)
     of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
     found = jet(**given, **of, subsonic=subsonic)
@@ -120,11 +124,11 @@ def walled_jet(
 
 
 def check_walls(layer: float, lip: float) -> None:
-    """Raises ValueError if the thickness `layer` of the boundary layer in a nozzle, or the thickness `lip` of its lip,
-    is negative or too large. Both are divided by the width of the nozzle."""
+    """Raise ValueError if the thickness `layer` of the boundary layers in a nozzle is not above 0 and below 0.5, or the
+    thickness `lip` of the nozzle's lip is not positive. Both are divided by the width of the nozzle."""
     if not layer > 0:
         raise ValueError(f"layer = {layer:g} must be positive")
     if layer >= 0.5:
         raise ValueError(f"layer = {layer:g}: the layers of both walls meet in the nozzle, which is 1 wide; below 0.5")
     if lip <= 0:
-        raise ValueError(f"lip = {lip:g}: the lip has a thickness")
+        raise ValueError(f"lip = {lip:g} must be positive")

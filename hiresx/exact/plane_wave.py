@@ -1,11 +1,10 @@
-"""The exact modified wavenumber of a plane sound wave in the linear scheme, with its time integration.
+"""The exact amplitude of a plane sound wave that the linear scheme computes, by Fourier analysis in space and time.
 
 With the ideal weights the interpolated states are linear combinations of nodes, with the weights (3, -20, 90, 60,
 -5)/128 at i-2..i+2 and their mirror image. For a small wave the two-state flux h(ql, qr) is replaced by its Jacobians.
 A Fourier mode q exp(i k x) then obeys q' = -M q with a matrix M, and SSP-RK3 multiplies it in each step by 1 - z +
 z^2/2 - z^3/6, z = dt M. The Jacobians are derived from the formulas of the fluxes as written here, not from the
-kernels.
-"""
+kernels."""
 
 from collections.abc import Callable
 
@@ -21,12 +20,12 @@ _STEP = 1e-6
 
 
 def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: float = 1.4) -> complex:
-    """Return the ratio of the computed to the exact complex amplitude of a plane sound wave (of its pressure), after it
-    has travelled `waves` wavelengths through gas at rest with `points` nodes per wavelength. It is 1 for an exact
-    scheme. The wave travels along a grid line with even spacings. The states are interpolated through five nodes with
-    the linear weights, and the time integrator is ssp_rk3. `flux`: a choice of scheme.flux. `cfl`: sound speed times
-    time step over spacing. `gamma`: ratio of specific heats. Source: Fourier analysis of the linear scheme, see the
-    module."""
+    """Return the computed complex amplitude of a plane sound wave divided by the exact one, after the wave has
+    travelled `waves` wavelengths through gas at rest on a uniform grid with `points` nodes per wavelength. The ratio is
+    1 for an exact scheme. The scheme is AFWENO with linear (ideal) weights, which interpolates states through five
+    nodes, and the time integrator SSP-RK3. `flux`: the numerical flux by its name in the key `scheme.flux` of a case.
+    `cfl`: sound speed times time step divided by the spacing. `gamma`: ratio of specific heats. The ratio follows from
+    Fourier analysis."""
     theta = 2 * np.pi / points
     left = np.sum(_LEFT * np.exp(1j * theta * np.arange(-2, 3)))
     right = np.exp(1j * theta) * np.conj(left)
@@ -46,8 +45,9 @@ def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: f
 
 
 def jacobians(flux: str, gamma: float) -> tuple[Array, Array]:
-    """Return the Jacobians (3, 3) of the numerical flux with respect to its left and its right state, in gas at rest.
-    `flux`: a choice of scheme.flux. `gamma`: ratio of specific heats."""
+    """Return the Jacobians (3, 3) of a one-dimensional numerical flux with respect to its left and its right state
+    (rho, rho u, e), in gas at rest with density and sound speed 1. `flux`: the numerical flux by its name in the key
+    `scheme.flux` of a case, such as "van_leer". `gamma`: ratio of specific heats."""
     rest = np.array([1.0, 0.0, 1 / (gamma * (gamma - 1))])
     if flux in ("steger_warming", "van_leer"):
         split = _steger_warming if flux == "steger_warming" else _van_leer

@@ -35,12 +35,12 @@ def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def blasius(eta: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (f, f', f'') of f''' + f f'' / 2 = 0, f(0) = f'(0) = 0, f'(inf) = 1; arrays of the shape of eta >= 0.
+    """Return (f, f', f'') of Blasius's boundary layer, f''' + f f'' / 2 = 0 with f(0) = f'(0) = 0, f'(inf) = 1, as
+    arrays of the shape of `eta`.
 
-    eta = y sqrt(U / (nu x)), u = U f', v = U (eta f' - f) / (2 sqrt(Re_x)), Cf = 2 f''(0) / sqrt(Re_x).
-    Integrated once by Runge-Kutta (f''(0) within 1e-10) and interpolated by cubic Hermite polynomials.
-    Source: Blasius, Z. Math. Phys. 56 (1908) 1-37.
-    """
+    Here eta = y sqrt(U / (nu x)) >= 0, u = U f', v = U (eta f' - f) / (2 sqrt(Re_x)), Cf = 2 f''(0) / sqrt(Re_x). The
+    equation is integrated by a Runge-Kutta method (f''(0) within 1e-10) and interpolated by cubic Hermite polynomials.
+    Raises HiresxError for a negative eta. Source: Blasius, Z. Math. Phys. 56 (1908) 1-37."""
     nodes, table = _blasius_table()
     eta = np.asarray(eta, dtype=float)
     if np.any(eta < 0):
@@ -64,10 +64,8 @@ def blasius(eta: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def blasius_layer(distance: ArrayLike, thickness: float) -> np.ndarray:
-    """Return u / U of a Blasius boundary layer at a distance >= 0 from its wall, of the shape of `distance`.
-
-    `thickness`: the distance at which u = 0.99 U. Source: as `blasius`.
-    """
+    """Return u / U of a Blasius boundary layer at the distances `distance` >= 0 from the wall, an array of their shape.
+    `thickness`: the distance at which u = 0.99 U, in the same unit. Source: Blasius (1908), see `blasius`."""
     nodes, table = _blasius_table()
     edge = np.interp(0.99, table[:, 1], nodes)
     return blasius(np.asarray(distance, dtype=float) * (edge / thickness))[1]
@@ -76,11 +74,12 @@ def blasius_layer(distance: ArrayLike, thickness: float) -> np.ndarray:
 def crocco_busemann(
     u: np.ndarray, *, T_wall: float | None, T_edge: float, u_edge: float, gamma: float, recovery: float = 1.0
 ) -> np.ndarray:
-    """Return the temperature across a layer of velocity `u`, of the shape of u, in the scale c = sqrt(T). `T_edge`,
-    `u_edge`: temperature and velocity at the edge of the layer. `T_wall`: temperature at the wall; None for an
-    adiabatic wall. `gamma`: ratio of specific heats. `recovery`: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is
-    the usual correction for other Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco (1932); as in
-    White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
+    """Return the temperature in a boundary layer from its velocity, by the Crocco-Busemann relation, in scales in which
+    the sound speed is sqrt(T). `u`: the velocities; the result has the shape of this array. `T_edge`, `u_edge`:
+    temperature and velocity at the edge of the layer. `T_wall`: temperature at the wall; None for an adiabatic wall.
+    `gamma`: ratio of specific heats. `recovery`: the recovery factor; 1 for Pr = 1, where the relation is exact;
+    sqrt(Pr) is the usual correction for other Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco
+    (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
     u = np.asarray(u, dtype=float)
     T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
     if T_wall is None:
@@ -97,16 +96,14 @@ def couette(
     prandtl: float,
     viscosity: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return u and T of steady Couette flow, each of the shape of y, and the mean of 1/T over 0 <= y <= 1. From this
-    mean and the mass between the walls the pressure can be computed. The wall at y = 0 is at rest, that at y = 1 moves.
-
-    Velocities are in units of the sound speed at T = 1. `wall_speed`: the velocity of the moving wall. `T_upper`: its
-    temperature. `T_lower`: the temperature of the wall at rest; None if it is adiabatic. `gamma`: ratio of specific
-    heats. `prandtl`: the Prandtl number. `viscosity(T)`: a function that returns the viscosity at an array of
-    temperatures, divided by that at T = 1. The shear stress mu u' is uniform, so T is a parabola in u for any
-    viscosity, and y is proportional to the integral of mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th
-    ed. (2017); c_p = 1/(gamma - 1) in these scales.
-    """
+    """Return velocity u and temperature T of steady compressible Couette flow at `y`, two arrays of the shape of y, and
+    the mean of 1/T over 0 <= y <= 1. The uniform pressure follows from this mean and the mass between the walls. The
+    wall at y = 0 is at rest, and the wall at y = 1 moves. Velocities are in units of the sound speed at T = 1, and c_p
+    = 1/(gamma - 1). `wall_speed`, `T_upper`: velocity and temperature of the moving wall. `T_lower`: temperature of the
+    wall at rest; None if it is adiabatic. `gamma`: ratio of specific heats. `prandtl`: the Prandtl number.
+    `viscosity(T)`: a function that returns the viscosity at an array of temperatures, divided by the viscosity at T =
+    1. The shear stress mu u' is uniform, so T is a parabola in u for any viscosity, and y is proportional to the
+    integral of mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th ed. (2017)."""
     heating = prandtl * (gamma - 1)
     if T_lower is None:
         at_rest, slope = T_upper + 0.5 * heating * wall_speed**2, 0.0

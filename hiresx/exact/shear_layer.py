@@ -25,9 +25,9 @@ _CONVERGED = 0.01
 @dataclass(frozen=True, eq=False)
 class Mode:
     """The fastest growing mode of a shear layer. `rate`: its growth rate. `frequency`: its angular frequency. Both are
-    in c/L, with L half the vorticity thickness. `half_height`: half the height of the domain, in L. The mode is
-    normalised so that the largest |v| is 1. A call with an array y returns the complex amplitudes of rho, u, v, p, an
-    array (4, ...)."""
+    in c/L, with the sound speed c and half the vorticity thickness L. `half_height`: half the height of the domain,
+    divided by L. The mode is normalised so that the largest |v| is 1. A call with an array y returns the complex
+    amplitudes of rho, u, v, p, an array (4, ...)."""
 
     rate: float
     frequency: float
@@ -48,9 +48,11 @@ class Mode:
 
 @lru_cache(maxsize=16)
 def growing_mode(mach: float, wavenumber: float, half_height: float, gamma: float = 1.4, points: int = POINTS) -> Mode:
-    """Find the fastest growing mode at `wavenumber` in a shear layer between streams of velocity +-`mach`. The scales
-    are the density, the sound speed and half of the vorticity thickness. `half_height`: half the height of the domain.
-    `gamma`: ratio of specific heats. `points`: number of collocation intervals. Raises HiresxError if no mode grows."""
+    """Return the fastest growing mode of the compressible tanh mixing layer at one wavenumber, from the eigenvalues of
+    the linearised Euler equations. The streams have the velocities +`mach` and -`mach`. The scales are the density, the
+    sound speed and half of the vorticity thickness. `wavenumber`: along the streams. `half_height`: half the distance
+    of the slip walls that bound the domain. `gamma`: ratio of specific heats. `points`: number of collocation
+    intervals. Raises HiresxError if no mode grows. The problem is that of Blumen, J. Fluid Mech. 40 (1970) 769."""
     fine, coarse = (_fastest(mach, wavenumber, half_height, gamma, n) for n in (points, points * 3 // 4))
     # Waves that neither grow nor decay form a continuum. Collocation turns it into modes whose growth decreases with
     # refinement.

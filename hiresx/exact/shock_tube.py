@@ -87,8 +87,9 @@ class Riemann:
         return 0.5 * (self.left[1] + self.right[1]) + 0.5 * (wave_r - wave_l)
 
     def sample(self, xi: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return rho, u and p at the similarity coordinate `xi` = (x - x0) / t, each of the shape of `xi`. Source:
-        Toro, section 4.5."""
+        """Return density, velocity and pressure of the exact solution at the similarity coordinate `xi` = (x - x0) / t,
+        where x0 is the place of the initial jump. Each array has the shape of `xi`. Source: Toro (see `Riemann`),
+        section 4.5."""
         xi = np.asarray(xi, dtype=float)
         rho_l, u_l, p_l = self._side(self.left, xi, 1.0)
         # The right half is the mirror image of the left half.
@@ -131,9 +132,11 @@ def riemann(
     x0: float,
     gamma: float,
 ) -> tuple[np.ndarray, ...]:
-    """Return the exact state (rho, u, v, w, p) of a Riemann problem at time t, arrays of the shape of x, in the scales
-    of the arguments; v = w = 0. `left`, `right`: (rho, u, p) on the two sides of x0. `gamma`: ratio of specific heats.
-    At t = 0 the result is that of `jump`; x must then be the nodes of a line. Raises HiresxError as `Riemann` does."""
+    """Return the exact solution (rho, u, v, w, p) of a Riemann problem at time `t`: arrays of the shape of `x`, with v
+    = w = 0, in the scales of the arguments. `left`, `right`: (rho, u, p) on the two sides of the initial jump at `x0`.
+    `gamma`: ratio of specific heats. At t = 0, `x` must be the nodes of a line, and the node next to the jump has a
+    mean of both states (see `jump`). Raises HiresxError for a density or pressure that is not positive, and if a vacuum
+    develops."""
     solution = Riemann(triple(left), triple(right), gamma)
     x = np.asarray(x, dtype=float)
     rho, u, p = solution.sample((x - x0) / t) if t > 0 else jump(x, x0, left, right, gamma)
@@ -143,9 +146,11 @@ def riemann(
 def jump(
     x: np.ndarray, x0: float, left: tuple[Values, Values, Values], right: tuple[Values, Values, Values], gamma: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return arrays rho, u and p of the shape of x (nodes along its last axis): `left` below x0 and `right` above it.
-    If the cell of a node (from halfway to its neighbours) contains x0, the node has the mean of the conserved variables
-    over this cell. The discrete jump then lies exactly at x0 on any grid. `gamma`: ratio of specific heats."""
+    """Return density, velocity and pressure at the nodes `x` of grid lines for an initial jump: the state `left` below
+    `x0` and `right` above it. The arrays have the shape of `x`, whose last axis runs along the lines. `left`, `right`:
+    (rho, u, p). `gamma`: ratio of specific heats. If the cell of a node (from halfway to its neighbours) contains x0,
+    the node has the mean of the conserved variables over this cell. The discrete jump then lies exactly at x0 on any
+    grid."""
     x = np.asarray(x, dtype=float)
     share = 0.5 + (x0 - x) / np.gradient(x, axis=-1)
     # A fraction that is 0 or 1 up to the rounding of x must not add a small amount of the other state.

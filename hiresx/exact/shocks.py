@@ -18,7 +18,8 @@ class Shock:
 
 
 def normal_shock(mach: float, gamma: float) -> Shock:
-    """Return the normal shock at Mach number `mach` >= 1. Source: NACA report 1135 (1953), equations 93 to 96."""
+    """Return the normal shock at the upstream Mach number `mach`. `gamma`: ratio of specific heats. Raises HiresxError
+    for `mach` < 1. Source: NACA report 1135 (1953), equations 93 to 96."""
     if mach < 1:
         raise HiresxError(f"no shock at Mach {mach:g}", "give a Mach number of at least 1")
     m2, g = mach * mach, gamma
@@ -31,11 +32,10 @@ def normal_shock(mach: float, gamma: float) -> Shock:
 
 
 def oblique_shock(mach: float, deflection: float, gamma: float) -> Shock:
-    """Return the weak oblique shock that turns a flow at Mach number `mach` by `deflection` degrees.
+    """Return the weak oblique shock that turns a flow of Mach number `mach` by `deflection` degrees.
 
-    Raises HiresxError where the shock would detach. Source: NACA report 1135 (1953), equations 128 to 138; the
-    angle in closed form after Mascitti, Journal of Aircraft 6 (1969) 66, with the cubic solved by cosines.
-    """
+    `gamma`: ratio of specific heats. Raises HiresxError if the shock would be detached. Source: NACA report 1135
+    (1953), equations 128 to 138; the angle in closed form after Mascitti, Journal of Aircraft 6 (1969) 66."""
     m2, g, theta = mach * mach, gamma, radians(deflection)
     if theta == 0:
         beta = acos(sqrt(1 - 1 / m2))
@@ -55,22 +55,19 @@ def oblique_shock(mach: float, deflection: float, gamma: float) -> Shock:
 
 
 def rayleigh_pitot(mach: float, gamma: float) -> float:
-    """Return the stagnation pressure behind a normal shock, divided by the static pressure ahead of it: p02 / p1 for
-    mach >= 1.
-
-    Source: Rayleigh, Proc. R. Soc. A 84 (1910) 247; NACA report 1135 (1953), equation 100.
-    """
+    """Return the stagnation pressure behind a normal shock divided by the static pressure ahead of it. `mach`: the Mach
+    number ahead of the shock. `gamma`: ratio of specific heats. Raises HiresxError for `mach` < 1. Source: Rayleigh,
+    Proc. R. Soc. A 84 (1910) 247; NACA report 1135 (1953), equation 100."""
     behind = normal_shock(mach, gamma)
     return behind.pressure * (1 + 0.5 * (gamma - 1) * behind.mach**2) ** (gamma / (gamma - 1))
 
 
 def billig_standoff(mach: float, shape: str = "cylinder") -> tuple[float, float]:
-    """Return the stand-off distance and radius of curvature at the axis of a bow shock, both divided by the radius of
-    the body.
+    """Return the stand-off distance of a bow shock and its radius of curvature on the axis, both divided by the radius
+    of the body, by an empirical correlation for gamma = 1.4.
 
-    `shape`: "cylinder" or "sphere". The result is an empirical correlation for gamma = 1.4. Source: Billig, Journal of
-    Spacecraft and Rockets 4 (1967) 822.
-    """
+    `mach`: the Mach number of the free stream. `shape`: "cylinder" or "sphere". Raises HiresxError for another shape.
+    Source: Billig, Journal of Spacecraft and Rockets 4 (1967) 822."""
     if shape == "cylinder":
         return 0.386 * exp(4.67 / mach**2), 1.386 * exp(1.8 / (mach - 1) ** 0.75)
     if shape == "sphere":

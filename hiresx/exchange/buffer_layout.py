@@ -21,20 +21,22 @@ class BufferLayout:
         self.dtypes = tuple(map(np.dtype, kinds))
 
     def size(self, points: int) -> int:
-        """Return the bytes of all buffers (two for each quantity) for messages of `points` points."""
+        """Return the total number of bytes of the message buffers of all quantities (two for each) for messages of
+        `points` grid points."""
         return sum(2 * self._room(points, bytes_) for bytes_ in self.bytes_per_point)
 
     @property
     def bytes_per_point(self) -> list[int]:
-        """Bytes per point of each quantity."""
+        """Bytes per grid point in a message, for each quantity."""
         return [width * dtype.itemsize for width, dtype in zip(self.widths, self.dtypes, strict=True)]
 
     def _room(self, points: int, bytes_: int) -> int:
         return -(-points * bytes_ // ALIGNMENT) * ALIGNMENT
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
-        """Return views of `memory`, which has `size(points)` bytes, as arrays of reals: for each quantity the buffers
-        of both turns."""
+        """Return the message buffers in one allocation as arrays of reals: for each quantity the two buffers that
+        consecutive exchanges use alternately. `memory`: an array of `size(points)` bytes. `points`: the number of grid
+        points per message."""
         sizes = [points * width for width in self.widths]
         return [
             [both[first : first + size] for first in (0, apart)]
@@ -42,8 +44,9 @@ class BufferLayout:
         ]
 
     def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
-        """Return views of `memory`, which has `size(points)` bytes, as arrays of reals: for each quantity one array
-        with the buffers of both turns, and the offset of the second buffer in it, in reals."""
+        """Return, for each quantity, one array of reals that contains both message buffers of the quantity, and the
+        offset of the second buffer in it, in reals. `memory`: an array of `size(points)` bytes. `points`: the number of
+        grid points per message."""
         start, found = 0, []
         for bytes_, dtype in zip(self.bytes_per_point, self.dtypes, strict=True):
             room = self._room(points, bytes_)
@@ -54,9 +57,10 @@ class BufferLayout:
     def messages(
         self, memory: Mapping[int, Any], points: Mapping[int, int], spans: Mapping[int, tuple[int, int]]
     ) -> list[list[dict[int, Any]]]:
-        """Return views of the messages in the `memory` of each rank: for each quantity and turn a dictionary from the
-        rank to an array. `memory`: bytes, by rank. `points`: for each rank the number of points for which its memory
-        has space. `spans`: for each rank the first and the last + 1 of the points of the message."""
+        """Return views of the messages in the buffers of other ranks: for each quantity and each of its two buffers a
+        dictionary from the rank to an array of reals. `memory`: the bytes of each rank's buffers. `points`: for each
+        rank the number of grid points for which its buffers have space. `spans`: for each rank the first and the last +
+        1 of the points of the message."""
         found: list[list[dict[int, Any]]] = [[{}, {}] for _ in self.widths]
         for rank, its in memory.items():
             first, last = spans[rank]

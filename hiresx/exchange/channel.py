@@ -27,10 +27,10 @@ NAP = 50e-6
 
 @dataclass(frozen=True, eq=False)
 class ExchangedArrays:
-    """Access to the arrays of a quantity, which do not change between exchanges. `array(part, direction)`: the array
-    with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the
-    same array from the first component of the vector on. `owners[part]`: an object that exists as long as the arrays of
-    the part. If it is empty, the next solver does not use the launches again."""
+    """Access to the arrays whose ghosts are exchanged; they are the same in all exchanges. `array(part, direction)`:
+    the array with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part,
+    direction)`: the same array from the first component of the vector on. `owners[part]`: an object that exists as long
+    as the arrays of the part. If it is empty, the next solver does not use the kernel launches again."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
@@ -39,14 +39,14 @@ class ExchangedArrays:
 
 
 class Channel:
-    """The exchange of one quantity with `width` numbers per node between the parts of this rank and with other ranks.
+    """The exchange of the ghosts of one quantity with `width` numbers per node, between the boxes of nodes of this rank
+    and with other ranks.
 
     `directed`: whether the quantity is a flux along a grid direction; its sign then changes if the directions of two
-    blocks are opposite. `messages`: its buffers and transports. `later`: whether a launch returns before its kernel has
-    run; sending then waits for the kernel. `apart`: whether its number type differs from that of the state. `kept`: a
-    cache from which the rows of nodes are taken. `waited`: seconds spent waiting for other ranks. `exchanges`: the
-    number of exchanges that were started.
-    """
+    blocks are opposite. `messages`: the message buffers and transports of the quantity. `later`: whether a launch
+    returns before its kernel has run; sending then waits for the kernel. `apart`: whether its number type differs from
+    the type of the state. `kept`: a cache from which the rows of nodes are taken. `waited`: seconds spent waiting for
+    other ranks. `exchanges`: the number of exchanges that were started."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
@@ -112,9 +112,9 @@ class Channel:
         return [*zip(local, found, strict=True)]
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin the exchange of the arrays `fields` with other ranks, and copy between the parts of this rank. If an
-        earlier exchange is not finished, it is finished first. The present values are sent, even if they are changed
-        afterwards."""
+        """Begin to exchange the ghosts of the arrays `fields` with other ranks, and copy ghosts between the boxes of
+        this rank. If an earlier exchange is not finished, it is finished first. The present values are sent, even if
+        they are changed afterwards."""
         self.finish()
         self.exchanges += 1
         if self._transports:
@@ -180,13 +180,14 @@ class Channel:
             self._left = len(self._requests)
 
     def progress(self) -> None:
-        """Unpack the messages that have arrived, without waiting. MPI transfers long messages only during its calls:
-        frequent calls let the transfer overlap with computation."""
+        """Unpack the messages of other ranks that have arrived, without waiting. MPI transfers long messages only
+        during its calls, so frequent calls let the transfer overlap with computation."""
         if self._left and self._sent:
             self._take_completed()
 
     def finish(self) -> None:
-        """Wait for all messages of an exchange that was started, and unpack them. Do nothing if there is none."""
+        """Wait for all messages of the exchange that was started, and unpack them into the ghosts. Do nothing if no
+        exchange was started."""
         if self._fields is None:
             return
         self.flush()

@@ -58,8 +58,8 @@ class RankFacts:
 
 
 def known_transport(name: str) -> str:
-    """Return `name`, or the present name of the transport if `name` is a former one. Raises HiresxError for an unknown
-    name."""
+    """Return `name` if it is the name of a transport of messages between ranks, or the present name if `name` is a
+    former one. Raises HiresxError for an unknown name."""
     if name in RETIRED:
         log.warning('the transport "%s" was removed: "%s" is used', name, RETIRED[name])
         return RETIRED[name]
@@ -69,10 +69,11 @@ def known_transport(name: str) -> str:
 
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
-    """Choose the transport for every pair of ranks that exchange messages. Returns a dictionary from (lower rank,
-    higher rank) to the name. `facts`: one entry for each rank. `spare_room`: for each host, whether it has enough
-    shared memory for the transport "window". Raises HiresxError on all ranks if ranks request different transports, or
-    a transport that does not work between two of them."""
+    """Choose the transport of messages (MPI, shared memory, CUDA IPC, ...) for every pair of ranks that exchange
+    ghosts. Returns a dictionary from (lower rank, higher rank) to the name of the transport. `facts`: one entry for
+    each rank. `spare_room`: for each host, whether it has enough shared memory for the transport "window". Raises
+    HiresxError on all ranks if ranks differ in the requested transport, the precision or the exchanged variables, or if
+    a requested transport does not work between two ranks."""
     asked = facts[0].asked
     for rank, found in enumerate(facts):
         if found.asked != asked:

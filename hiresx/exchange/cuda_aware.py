@@ -12,23 +12,26 @@ from hiresx.exchange.mpi import Mpi
 
 
 class CudaAware(Mpi):
-    """Transport that passes arrays in GPU memory to an MPI library that can read and write there (CUDA-aware MPI). In
-    all else it works like `Mpi`. Its arguments are those of `Mpi`, and `gpu`, the GPU of this process."""
+    """Transport that passes arrays in GPU memory to an MPI library that can read and write there (CUDA-aware MPI). It
+    differs from `Mpi` in this only. `gpu`: the GPU of this process; the other arguments are described at `Mpi`."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, buffers)
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
+        """Record a CUDA event behind the kernels that pack the messages, for which `send` waits."""
         self._packed.record()
 
     def send(self, turn: int) -> list[Any]:
+        """Wait until the GPU has packed the messages in buffer set `turn` (0 or 1), then start to send them by MPI from
+        GPU memory. Returns the MPI requests."""
         self._packed.synchronize()
         return super().send(turn)
 
 
 def obstacle(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the reason why the MPI library of mpi4py cannot send GPU memory, as text. Return None if the library
+    """Return the reason, as text, why the MPI library of mpi4py cannot send from GPU memory; None if the library
     reports that it can. `environment`: the environment variables."""
     from mpi4py import MPI
 

@@ -182,8 +182,8 @@ class Endpoint:
         return memory
 
     def close(self, error: BaseException | None = None) -> None:
-        """Free the resources of MPI and CUDA. Collective. After an `error` on this rank only, it frees only those of
-        CUDA, which needs no other rank."""
+        """Free the resources of MPI and CUDA that the exchange of ghosts uses. Collective, unless there was an `error`
+        on this rank only; then only the resources of CUDA are freed, which needs no other rank."""
         together = error is None or is_on_all_ranks(error)
         with suppress(*([] if error is None else [RuntimeError])):  # it would hide the first error
             for transport in (transport for messages in self.messages for transport in messages.transports):

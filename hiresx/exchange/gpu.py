@@ -20,11 +20,11 @@ class StreamMark:
         self.event, self._stream = event, stream
 
     def record(self) -> None:
-        """Record the event behind all work that the stream has so far."""
+        """Record the event: it marks the end of all work that was submitted to the CUDA stream so far."""
         self.event.record(self._stream)
 
     def synchronize(self) -> None:
-        """Wait until the work before the event is complete."""
+        """Wait until the GPU has completed all work before the recorded event."""
         self.event.synchronize()
 
 
@@ -45,14 +45,16 @@ class Gpu:
         return self._cupy.cuda.Event(disable_timing=True)
 
     def moment(self) -> StreamMark:
-        """Return an event that can be recorded in the stream of the kernels."""
+        """Return a CUDA event that can be recorded in the stream on which kernels run."""
         return StreamMark(self._event(), self._kernels)
 
     # ---- memory
 
     def memory(self, size: int) -> Any:
-        """Allocate `size` bytes of zeros on the GPU by the CUDA runtime. (An array from CuPy's memory pool is part of a
-        larger allocation, and its handle would open the beginning of that allocation in other processes.)"""
+        """Return a new array of `size` bytes in GPU memory, filled with zeros, that other processes can open by its
+        handle. It comes directly from the CUDA runtime. (An array from CuPy's memory pool is part of a larger
+        allocation, and its handle would open the beginning of that allocation.) Raises HiresxError if there is not
+        enough GPU memory."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         try:
             memory = self._cupy.cuda.memory.Memory(-(-max(size, 1) // PIECE) * PIECE)
@@ -70,8 +72,8 @@ class Gpu:
         return self._cupy.ndarray((max(size, 8),), "uint8", memptr=self._cupy.cuda.MemoryPointer(memory, 0))
 
     def host_memory(self, size: int) -> np.ndarray:
-        """Allocate `size` bytes on the host and return them as an array (size,) of bytes. The memory is page-locked if
-        the system permits this."""
+        """Return a new array of `size` bytes in host memory, filled with zeros. The memory is page-locked if the system
+        permits this."""
         try:
             memory = self._cupy.cuda.alloc_pinned_memory(max(size, 1))
         except self._runtime.CUDARuntimeError:
@@ -81,8 +83,8 @@ class Gpu:
         return array
 
     def lock(self, memory: np.ndarray) -> None:
-        """Lock the pages of host memory, so that copies to and from the GPU need no intermediate buffer. If the driver
-        refuses, nothing is locked."""
+        """Page-lock the host memory of the array `memory`, so that copies to and from the GPU need no intermediate
+        buffer. If the driver refuses, nothing is locked."""
         if not memory.size:
             return
         try:
@@ -92,7 +94,7 @@ class Gpu:
         self._registered.append(memory)
 
     def unlock(self) -> None:
-        """Undo `lock`. Call it before the memory is freed."""
+        """End the page-locking of all memory that `lock` has locked. Call this before the memory is freed."""
         self._kernels.synchronize()
         for memory in self._registered:
             self._runtime.hostUnregister(memory.ctypes.data)
@@ -101,35 +103,37 @@ class Gpu:
     # ---- memory of other processes
 
     def handle(self, array: Any) -> bytes:
-        """Return a handle by which another process on this host can open an array that `memory` has allocated."""
+        """Return the CUDA IPC handle by which another process on this host can open the GPU memory of `array`, an array
+        that the method `memory` has allocated."""
         return self._runtime.ipcGetMemHandle(array.data.ptr)
 
     def open(self, handle: bytes, size: int) -> Any:
-        """Open memory of another process by its handle, and return its first `size` bytes. Raises RuntimeError if this
-        is not possible."""
+        """Open GPU memory of another process by its CUDA IPC handle, and return the first `size` bytes as an array.
+        Raises RuntimeError if this is not possible."""
         address = self._runtime.ipcOpenMemHandle(handle)
         device = self._cupy.cuda.Device().id
         return self._bytes(self._cupy.cuda.UnownedMemory(address, size, self, device), size)
 
     def close(self, array: Any) -> None:
-        """Close an array that `open` has returned. Call it before the owner frees the memory."""
+        """Close GPU memory of another process that `open` has opened. Call this before the other process frees the
+        memory. `array`: the array that `open` returned."""
         self._kernels.synchronize()
         self._runtime.ipcCloseMemHandle(array.data.ptr)
 
     def write(self, array: Any, number: int) -> None:
-        """Write a number into the first bytes of `array`, and wait until it is written."""
+        """Write an integer into the first 8 bytes of the GPU array `array`, and wait until it is written."""
         array[:8].set(np.array([number]).view(np.uint8))
         self._kernels.synchronize()
 
     def read(self, array: Any) -> int:
-        """Return the number in the first bytes of `array`."""
+        """Return the integer in the first 8 bytes of the GPU array `array`."""
         return int(array[:8].get().view(np.int64)[0])
 
     # ---- copies
 
     def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: StreamMark, copied: StreamMark) -> None:
-        """Begin to copy GPU arrays to the host, for pairs (host array, GPU array), after the event `packed`; then
-        record the event `copied`."""
+        """Start copies from the GPU to the host on the copy stream, after the event `packed`, and record the event
+        `copied` behind them. `pairs`: pairs (host array, GPU array)."""
         self._copies.wait_event(packed.event)
         for there, here in pairs:
             self._runtime.memcpyAsync(
@@ -138,7 +142,8 @@ class Gpu:
         copied.event.record(self._copies)
 
     def copy_in(self, array: Any, host: np.ndarray) -> None:
-        """Begin to copy an array from the host; kernels that are launched afterwards read the copied values."""
+        """Start a copy of the array `host` to the GPU array `array`. Kernels that are launched afterwards read the
+        copied values."""
         if array.size:
             self._runtime.memcpyAsync(
                 array.data.ptr, host.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice, self._kernels.ptr

@@ -35,18 +35,18 @@ class Neighbour(NamedTuple):
 
 
 class HaloExchange:
-    """Fills the ghosts of connected faces of the parts `states` of this rank from the nodes that `cut.connections`
-    name. Ghosts beside edges and corners are not exchanged, since no kernel reads them.
+    """Fills the ghosts of connected faces from the donor nodes that the connections name. `cut`: the boxes of nodes of
+    all ranks with their connections. `states`: the arrays of the boxes of this rank. Ghosts beside edges and corners
+    are not exchanged, since no kernel reads them.
 
     One message per neighbour and exchange is sent by `transport` (`hiresx.exchange.choice.NAMES`), packed and unpacked
     by kernels. An exchange is started, then finished. Between these calls, kernels may run that do not read ghosts of
-    the faces `remote` (for each part, those with ghosts from another rank). The values at the start are sent. The
+    the faces `remote` (for each box, the faces with ghosts from another rank). The values at the start are sent. The
     fields to exchange are declared in `hiresx.device.fields`; each has a channel. `known`: the field layout of the
-    other ranks, needed on a rank without parts, which sends nothing. `kept`: rows of nodes of earlier exchanges.
+    other ranks, needed on a rank without boxes, which sends nothing. `kept`: rows of nodes of earlier exchanges.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
-    all ranks, for a transport that cannot be used, with the reason, and if memory is lacking.
-    """
+    all ranks, for a transport that cannot be used, with the reason, and if memory is lacking."""
 
     def __init__(
         self,
@@ -125,42 +125,43 @@ class HaloExchange:
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
     def start_state(self) -> None:
-        """Begin to exchange the conservative state and the fields that go with it."""
+        """Begin to exchange the ghosts of the conservative variables, and of the fields that are always sent with
+        them."""
         for channel, arrays in self._with_state:
             channel.start(arrays)
 
     def finish_state(self) -> None:
-        """Wait for the exchange that `start_state` began; return at once if there is none."""
+        """Wait until the exchange of ghosts that `start_state` began is complete. Return at once if there is none."""
         for channel, _ in self._with_state:
             channel.finish()
 
     def start_field(self, name: str) -> None:
-        """Begin to exchange the field `name`, which a term of the right-hand side or the computation of metrics has
-        written."""
+        """Begin to exchange the ghosts of the field `name`, an auxiliary quantity at the nodes that a term of the
+        right-hand side or the computation of metrics has written."""
         channel, arrays = self._by_name[name]
         channel.start(arrays)
 
     def finish_field(self, name: str) -> None:
-        """Wait until the exchange of the field `name` that `start_field` began is complete. Return at once if there is
-        none."""
+        """Wait until the exchange of ghosts of the field `name` that `start_field` began is complete. Return at once if
+        there is none."""
         self._by_name[name][0].finish()
 
     def assume_started(self) -> None:
-        """Record that launches of a recording (a CUDA graph) have started an exchange of the state, which is to be
-        finished next. Recordings start exchanges only with the transport "signals"."""
+        """Record that the launches of a CUDA graph have started an exchange of the state, so that the next
+        `finish_state` completes it. CUDA graphs start exchanges only with the transport "signals"."""
         for channel, arrays in self._with_state:
             if isinstance(channel, SignalledChannel):
                 channel.assume_started(arrays)
 
     @property
     def memory(self) -> SignalledMemory | None:
-        """The memory that ranks share with the transport "signals"."""
+        """Device memory that the ranks share with the transport "signals"; None with another transport."""
         return None if self._endpoint is None else self._endpoint.memory
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
-        """Begin to exchange the viscous fluxes normal to the faces. `fluxes[part][direction]`: arrays of this rank.
-        Directions of the neighbour may have another order or the opposite sense; the exchange takes this into account.
-        """
+        """Begin to exchange the ghosts of the viscous fluxes normal to the connected faces. `fluxes[part][direction]`:
+        the flux arrays of each box of nodes of this rank. If the index directions of two blocks differ in order or
+        sense, the fluxes are converted."""
 
         def array(part: int, direction: int) -> Any:
             return fluxes[part][direction]
@@ -171,23 +172,26 @@ class HaloExchange:
             channel.start(self._fluxes)
 
     def finish_fluxes(self) -> None:
-        """Wait for the exchange that `start_fluxes` began; return at once if there is none."""
+        """Wait until the exchange of viscous fluxes that `start_fluxes` began is complete. Return at once if there is
+        none."""
         for channel in self._of_fluxes:
             channel.finish()
 
     def flush(self) -> None:
-        """Send the messages that are packed but not sent yet. It must be called before other collective operations."""
+        """Send all messages that are packed but not sent yet. Call this before other collective operations."""
         for channel in self._channels:
             channel.flush()
 
     def progress(self) -> None:
-        """Unpack messages that have arrived, without waiting. Calls between kernels let MPI transfer long messages."""
+        """Unpack messages of other ranks that have arrived, without waiting. MPI transfers long messages only during
+        its calls, so calls between kernels let the transfer overlap with computation."""
         for channel in self._channels:
             channel.progress()
 
     @property
     def neighbours(self) -> list[Neighbour]:
-        """Neighbours in the order of their ranks."""
+        """Ranks with which this rank exchanges ghosts, in ascending order, with the transport and the bytes sent to
+        each."""
         found = []
         for peer in self._peers:
             points = peer.out[1] - peer.out[0]
@@ -198,16 +202,16 @@ class HaloExchange:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Number of exchanges started so far, of the state and other fields and of the fluxes."""
+        """Numbers of exchanges of ghosts started so far: (of the state, of viscous fluxes)."""
         return self._channels[0].exchanges, sum(channel.exchanges for channel in self._of_fluxes)
 
     @property
     def seconds_waited(self) -> float:
-        """Seconds that this rank has spent waiting for others."""
+        """Seconds that this rank has spent waiting for messages of other ranks."""
         return self.waited_before + sum(channel.seconds_waited for channel in self._channels)
 
     def close(self) -> None:
-        """Free the resources of MPI and CUDA."""
+        """Finish all exchanges, and free the resources of MPI and CUDA. Collective."""
         for channel in self._channels:
             channel.finish()
         if self._endpoint is not None:

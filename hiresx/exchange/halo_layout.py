@@ -14,13 +14,12 @@ Rotation = tuple[tuple[float, float, float], ...]
 
 @dataclass(frozen=True, eq=False)
 class HaloLink:
-    """Nodes that are copied from part `donor` to part `block` of this rank. One of the two is None if it is on another
-    rank.
+    """Nodes that are copied from the box of nodes `donor` to the box `block` of this rank. One of the two is None if it
+    is on another rank.
 
-    The node `to[n]` receives the values of `source[n]`. They are flat indexes into the padded arrays of `block` and
-    `donor`, or points of a message buffer for the part on another rank. `direction`, `donor_direction`, `sign` and
-    `rotation` as in `HaloList`. `keys`: the keys of the lists from which the link was made.
-    """
+    The node `to[n]` receives the values of `source[n]`. They are flat indexes into the arrays with ghosts of `block`
+    and `donor`, or points of a message buffer for the box on another rank. `direction`, `donor_direction`, `sign` and
+    `rotation`: see `HaloList`. `keys`: the keys of the lists from which the link was made."""
 
     donor: int | None
     block: int | None
@@ -47,13 +46,12 @@ class Peer:
 
 
 class HaloLayout:
-    """The sources of the ghosts of this rank. `local`: links between parts of this rank. `outgoing`: links from its
-    parts to the points of the messages that it sends. `peers`: for each other rank the points that are sent and
-    received. `copies`: the joined local links with their nodes on the device, by the way in which channels copy.
+    """The sources of the ghosts of this rank. `local`: links between boxes of nodes of this rank. `outgoing`: links
+    from its boxes to the points of the messages that it sends. `peers`: for each other rank the points that are sent
+    and received. `copies`: the joined local links with their nodes on the device, by the way in which channels copy.
 
-    `lists`: the lists of ghosts of all connections of this rank's parts. `places`: the position of each part of this
-    rank in the list of its parts, by the number of the part. `owners`: the rank of each part.
-    """
+    `lists`: the lists of ghosts of all connections of this rank's boxes. `places`: the position of each box of this
+    rank in the list of its boxes, by the number of the box. `owners`: the rank of each box."""
 
     def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):
         """`places`: where in this rank's parts a block of the decomposition is. `owners`: the rank of every block."""
@@ -108,8 +106,8 @@ def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray,
 
 
 def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
-    """Join links that have the same attributes `keys`, so that one launch copies the nodes of all. The other attributes
-    of a joined link have no meaning."""
+    """Join lists of nodes to be copied (links) if they have equal values of the attributes `keys`, so that one kernel
+    launch copies the nodes of all joined lists. The other attributes of a joined list have no meaning."""
     groups: dict[tuple[object, ...], list[HaloLink]] = {}
     for link in links:
         groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)

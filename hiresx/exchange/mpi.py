@@ -25,19 +25,25 @@ class Mpi(Transport):
         ]
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        """Start to receive a message from each peer by MPI, into buffer set `turn` (0 or 1). Returns pairs (request,
+        peer)."""
         for request, _ in self._receives[turn]:
             request.Start()
         return self._receives[turn]
 
     def send(self, turn: int) -> list[Any]:
+        """Start to send the packed messages in buffer set `turn` (0 or 1) to all peers by MPI. Returns the MPI
+        requests."""
         for request in self._sends[turn]:
             request.Start()
         return self._sends[turn]
 
     def message(self, peer: Peer, turn: int) -> Any:
+        """Return the message that was received from `peer`, an array of reals. `turn`: the buffer set, 0 or 1."""
         return self._incoming[turn][peer.rank]
 
     def close(self) -> None:
+        """Free the persistent MPI requests."""
         for turn in (0, 1):
             for request in [*self._sends[turn], *(request for request, _ in self._receives[turn])]:
                 request.Free()

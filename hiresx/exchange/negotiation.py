@@ -64,7 +64,8 @@ class Negotiation:
 
     @property
     def names(self) -> dict[int, str]:
-        """Name of the transport to each peer, by its rank."""
+        """Name of the transport between this rank and each rank with which it exchanges ghosts, as a dictionary from
+        the rank."""
         own = self._comm.rank
         return {p.rank: self.pairs[min(own, p.rank), max(own, p.rank)] for p in self._layout.peers}
 
@@ -124,8 +125,8 @@ class Negotiation:
         return self._gpu.read(self.opened[rank]) == MARK + rank
 
     def close(self, error: BaseException | None = None) -> None:
-        """Close the memory of other ranks, before any rank frees its own. Collective, except after an `error` on this
-        rank only."""
+        """Close the GPU memory of other ranks that this rank has opened, and wait until all ranks have done so.
+        Collective, except after an `error` on this rank only. A rank must not free its own memory before."""
         for memory in self.opened.values():
             assert self._gpu is not None
             with suppress(*([] if error is None else [RuntimeError])):  # it would hide the first error

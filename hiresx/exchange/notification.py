@@ -22,11 +22,15 @@ class Notification(Transport):
         self._sends = [mpi_comm.Send_init(nothing, peer.rank, tag) for peer in peers]
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        """Start to receive the notification that each peer sends when its message in buffer set `turn` (0 or 1) can be
+        read. Returns pairs (request, peer)."""
         for request, _ in self._receives:
             request.Start()
         return self._receives
 
     def send(self, turn: int) -> list[Any]:
+        """Make the packed messages in buffer set `turn` (0 or 1) readable, and start to notify all peers by MPI.
+        Returns the MPI requests."""
         self.publish(turn)
         for request in self._sends:
             request.Start()
@@ -34,11 +38,15 @@ class Notification(Transport):
 
     @abstractmethod
     def publish(self, turn: int) -> None:
-        """Make the packed messages of this `turn` visible to the other ranks, and return when they are."""
+        """Make the packed messages in buffer set `turn` (0 or 1) visible to the other ranks, and return when they
+        are."""
 
     def message(self, peer: Peer, turn: int) -> Any:
+        """Return the message of `peer`, which remains in the memory of this peer: an array of reals. `turn`: the buffer
+        set, 0 or 1."""
         return self._messages[turn][peer.rank]
 
     def close(self) -> None:
+        """Free the persistent MPI requests."""
         for request in [*self._sends, *(request for request, _ in self._receives)]:
             request.Free()

@@ -1,6 +1,6 @@
-"""Ghosts that are interpolated between nodes: those of patched faces, from other blocks, and those behind oblique
-walls, from the same block. Every part computes its contribution to the interpolation, and the process that owns the
-ghost adds the contributions."""
+"""Ghosts whose values are interpolated between nodes: ghosts of patched faces (faces that touch other blocks without
+common nodes), and ghosts behind walls that grid lines meet obliquely. Every part of the grid computes its contribution
+to the interpolation, and the process that owns the ghost adds the contributions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -62,12 +62,13 @@ class _Take:
 
 
 class InterpolatedGhosts(ABC):
-    """Fills ghosts of the parts `states` of this rank by interpolation of the flow at places between nodes. `found`: a
-    function that is called on rank 0 and returns the places of all ghosts. `any`: whether there are such ghosts.
+    """Fills ghosts by interpolation of the flow at positions between nodes. `states`: the arrays of the boxes of nodes
+    of this rank. `found`: a function that is called on rank 0 and returns the positions of all ghosts. `any`: whether
+    there are such ghosts.
 
-    Contributions of several parts to a ghost are added in the order of the parts. Results of the same partition are
-    therefore bit-identical; those of another partition differ by the round-off of these sums. All calls are collective.
-    """
+    Contributions of several boxes to a ghost are added in the order of the boxes. Results of the same partition are
+    therefore bit-identical; results of another partition differ by the round-off of these sums. All calls are
+    collective."""
 
     def __init__(
         self,
@@ -204,7 +205,8 @@ class InterpolatedGhosts(ABC):
         as `patched_donors.Rows` or in another form that `_contributions` and `_give_calls` know."""
 
     def state(self) -> None:
-        """Fill the ghosts of the conservative state from the present values at the nodes."""
+        """Interpolate the ghost values of the conservative variables from the present values at the nodes.
+        Collective."""
         if self.any:
             self._exchange(STATE)
 
@@ -306,8 +308,9 @@ def _kernel(entry: Located) -> str:
 
 
 class PatchedExchange(InterpolatedGhosts):
-    """The ghosts of all patched faces. `domain`: the grid and its decomposition. `states`: the parts of this rank.
-    Raises HiresxError, on all ranks, for a node of a face behind which there is no other block."""
+    """The ghosts of all patched faces (which touch other blocks without common nodes). `domain`: the grid and its
+    decomposition. `states`: the arrays of the boxes of nodes of this rank. Raises HiresxError, on all ranks, for a node
+    of a face behind which there is no other block."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
@@ -322,26 +325,28 @@ class PatchedExchange(InterpolatedGhosts):
         return patched_donors.interpolation_rows(domain.whole, domain.cut, maps, donor, xi)
 
     def nodes(self) -> None:
-        """Do nothing: at patched faces no nodes are set before the ghosts are filled. (`LevelGhosts.nodes` does set
-        nodes.)"""
+        """Do nothing, since the nodes of patched faces need no values from other blocks. (Solvers call this method
+        before the ghosts are filled; `LevelGhosts.nodes`, for refined grids, sets nodes.)"""
 
     def field(self, name: str) -> None:
-        """Interpolate the ghosts of the field `name` behind patched faces from the neighbouring blocks. Fields with one
-        value for each grid direction are left out, since the directions of the neighbour may differ."""
+        """Interpolate the ghosts of the field `name` behind patched faces (which touch other blocks without common
+        nodes) from the neighbouring blocks. Fields with one value for each grid direction are left out, since the
+        directions of the neighbour may differ. Collective."""
         if self.any and not declared_field(name).directed:
             self._exchange(name)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
-        """Fill the ghosts of the viscous fluxes behind patched faces. `fluxes[part][direction]`: arrays that are
-        consecutive in `work[part]`."""
+        """Interpolate the ghosts of the viscous fluxes behind patched faces (which touch other blocks without common
+        nodes). `fluxes[part][direction]`: the flux arrays of each box of nodes of this rank, which follow each other in
+        memory in `work[part]`. Collective."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)
 
 
 class MirroredGhosts(InterpolatedGhosts):
-    """The ghosts of the state behind all walls whose ghosts take their values at mirrored places. `places`: the patches
-    of the whole blocks."""
+    """The ghosts of the state behind all walls whose ghosts take the flow at their mirror images, which are not nodes.
+    `places`: the numbers of the boundary patches."""
 
     def __init__(
         self,

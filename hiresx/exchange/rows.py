@@ -14,9 +14,9 @@ SHORTEST = 3
 
 
 def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
-    """Convert a list that copies source[n] to to[n] into rows of consecutive indexes: (first of `to`, first of
-    `source`, length), int32 (n, 3), sorted by the first. Returns None if rows have fewer than `SHORTEST` nodes on
-    average, which is so behind faces whose indices run in different directions."""
+    """Convert a list that copies source[n] to to[n] into rows of consecutive indexes: (first index in `to`, first index
+    in `source`, length), int32 (n, 3), sorted by the first. Returns None if rows have fewer than 3 nodes on average, as
+    behind faces whose indexes run in different directions."""
     if not len(to):
         return None
     steps = np.diff(to)
@@ -32,8 +32,8 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 
 def lists_on_device(backend: Backend, lists: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
-    """Return lists of integers on the device, int32 and one-dimensional, in the groups of `lists`. They are
-    copied together, since each copy has a latency."""
+    """Return integer arrays as one-dimensional int32 arrays on the device, grouped as in `lists`. They are copied
+    together, since each copy has a latency."""
     single = [one for some in lists for one in some]
     if not single:
         return [[] for _ in lists]

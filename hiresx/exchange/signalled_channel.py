@@ -27,7 +27,8 @@ class SignalledChannel(Channel):
         self._taken: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin the exchange of the arrays `fields` with other ranks, as `Channel.start` does."""
+        """Begin to exchange the ghosts of the arrays `fields` with other ranks, and copy ghosts between the boxes of
+        this rank, by kernel launches alone. If an earlier exchange is not finished, it is finished first."""
         self.finish()
         self.exchanges += 1
         give = self._given.get(fields)
@@ -45,13 +46,14 @@ class SignalledChannel(Channel):
         give()
 
     def flush(self) -> None:
-        """Do nothing: `start` sends all messages."""
+        """Do nothing, since `start` sends all messages."""
 
     def progress(self) -> None:
-        """Do nothing: the host does not take part in the transfer."""
+        """Do nothing, since the device transfers messages without the host."""
 
     def finish(self) -> None:
-        """Let the device wait for an exchange that was started, and unpack it. Do nothing if there is none."""
+        """Launch the kernels that wait for the messages of the exchange that was started and unpack them. The host does
+        not wait. Do nothing if no exchange was started."""
         fields = self._fields
         if fields is None:
             return
@@ -65,8 +67,8 @@ class SignalledChannel(Channel):
         take()
 
     def assume_started(self, fields: ExchangedArrays) -> None:
-        """Record that launches of a recording (a CUDA graph) have started an exchange of the arrays `fields`, and that
-        no other exchange has been started since."""
+        """Record that the launches of a CUDA graph have started an exchange of the arrays `fields`, so that the next
+        `finish` completes it. No other exchange must have been started since."""
         self._fields = fields
 
     def _pack_calls(self, fields: ExchangedArrays) -> Iterator[Call]:

@@ -28,8 +28,8 @@ OFFERS, OFFERED = 4, 65536
 
 
 def extra_bytes(ranks: int, quantities: int) -> int:
-    """Return the bytes of a rank's memory besides the message buffers: the flags of all ranks, one for each of
-    `quantities` and of the sets of shared values, and the space for these values. See the module."""
+    """Return the bytes of shared memory that a rank needs besides its message buffers: the flags by which `ranks` ranks
+    announce messages of `quantities` quantities, and the space for numbers that all ranks share."""
     return GAP + (quantities + OFFERS) * ranks * FLAG + OFFERED
 
 
@@ -49,14 +49,14 @@ class SignalFlags:
     order: Any
 
     def raise_call(self) -> Call:
-        """Return the launch that notifies the peers that the packed data can be read."""
+        """Return the kernel launch that notifies other ranks that the data packed by this rank can be read."""
         return self.program.call(
             "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count,
             order=self.order,
         )  # fmt: skip
 
     def wait_call(self) -> Call:
-        """Return the launch that waits until the data packed by the peers can be read."""
+        """Return the kernel launch that waits until the data packed by the other ranks can be read."""
         return self.program.call(
             "await_signals", (1, 1, 1), peers=len(self.ranks), ranks=self.peers, flags=self.flags,
             count=self.count, order=self.order,
@@ -87,8 +87,9 @@ class SharedValues:
     addresses: Any
 
     def synchronization(self) -> list[Call]:
-        """Return the launches that synchronise the ranks. They come after the launches that write `own`, and before
-        those that read the values of all ranks."""
+        """Return the kernel launches that synchronise the ranks between writing and reading shared numbers. They come
+        after the launches that write the numbers of this rank, and before the launches that read the numbers of all
+        ranks."""
         return [self.signals.raise_call(), self.signals.wait_call()]
 
 
@@ -114,8 +115,9 @@ class SignalledMemory:
         self._order = backend.zeros((1,), "int32")
 
     def messages(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMessages:
-        """Return the messages of one `quantity` from and to `peers`. `spans`: for each peer the first and last + 1 of
-        the points of its memory that are for this rank."""
+        """Return the message buffers and flags for one quantity. `quantity`: the number of the quantity. `peers`: the
+        ranks with which messages are exchanged. `spans`: for each of these ranks the first and last + 1 of the grid
+        points in its memory that are for this rank."""
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)
@@ -125,8 +127,8 @@ class SignalledMemory:
         return SignalledMessages(signals, *self._buffers(self._rank, quantity), incoming)
 
     def offer(self, values: int) -> SharedValues | None:
-        """Reserve space for `values` numbers of every rank that all ranks can read; None if there is not enough. All
-        ranks must call it with the same number."""
+        """Reserve memory in which every rank offers `values` numbers to all other ranks. Returns None if there is not
+        enough memory. All ranks must make the same calls."""
         size = -(-2 * 8 * values // ALIGNMENT) * ALIGNMENT
         if self._offers == OFFERS or self._offered + size > OFFERED:
             return None
@@ -138,9 +140,10 @@ class SignalledMemory:
         return SharedValues(signals, arrays[self._rank], self._addresses(arrays))
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
-        """Return the launches that gather the spectral radii of all ranks, and the arrays that replace `found` and
-        `few` after them. The launches must come after those that compute the radii of this rank's blocks. `found`,
-        `few`: see `hiresx.time.step_recording.StepRecording`."""
+        """Return the kernel launches that gather the spectral radii of all ranks, from which the time step is computed,
+        and the two arrays that replace `found` and `few` after the launches. They must come after the launches that
+        compute the radii of this rank's blocks. `found` (blocks, 2, FEW): the radii, one for each thread that computes
+        a maximum over nodes. `few` (blocks,): the number of these threads."""
         offer = self.offer(2)
         assert offer is not None  # it is small, and requested once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))
@@ -156,9 +159,9 @@ class SignalledMemory:
         return calls, together, np.ones(self._size, np.int32)
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
-        """Return the launches that add `sums` (rows, quantities, terms) of all ranks to `result` (groups, quantities,
-        1). `groups`: the group of each row. The result is bit-identical on all ranks. Returns None if there is not
-        enough space for the sums."""
+        """Return the kernel launches that add up sums over all ranks and store them in `result` (groups, quantities,
+        1). The result is bit-identical on all ranks. `sums` (rows, quantities, terms): the terms of this rank.
+        `groups`: the group to which each row belongs. Returns None if there is not enough shared memory."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

@@ -29,22 +29,30 @@ class StagedTransport(Transport):
         self._packed, self._copied = gpu.moment(), gpu.moment()
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        """Start to receive messages from all peers into host memory, buffer set `turn` (0 or 1). Returns pairs
+        (request, peer)."""
         return self._host.receive(turn)
 
     def stage(self, turn: int) -> None:
+        """Start to copy the packed messages of buffer set `turn` (0 or 1) from the GPU to host memory."""
         self._packed.record()
         self._gpu.copy_out(self._out[turn], self._packed, self._copied)
 
     def send(self, turn: int) -> list[Any]:
+        """Wait until the messages of buffer set `turn` (0 or 1) are in host memory, then start to send them. Returns
+        the requests."""
         self._copied.synchronize()
         return self._host.send(turn)
 
     def message(self, peer: Peer, turn: int) -> Any:
+        """Start to copy the message of `peer` from host memory to the GPU, and return the array on the GPU. `turn`: the
+        buffer set, 0 or 1."""
         into = self._into[turn][peer.rank]
         self._gpu.copy_in(into, self._host.message(peer, turn))
         return into
 
     def close(self) -> None:
+        """Free the resources of the transport that sends messages from host memory."""
         self._host.close()
 
 

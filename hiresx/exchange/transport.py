@@ -29,23 +29,25 @@ class Transport(ABC):
 
     @abstractmethod
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
-        """Start to receive the messages of this `turn` (0 or 1: messages alternate between two buffers). Returns pairs
-        (mpi4py request, peer). When a request is complete, the message of its peer has arrived."""
+        """Start to receive the messages of all peers into buffer set `turn` (0 or 1; consecutive exchanges use the two
+        sets alternately). Returns pairs (mpi4py request, peer). When a request is complete, the message of its peer has
+        arrived."""
 
     def stage(self, turn: int) -> None:
-        """Prepare to send the messages in the buffers of this `turn`. Called after the packing kernels are launched."""
+        """Prepare to send the messages in buffer set `turn` (0 or 1). Called after the kernels that pack messages are
+        launched."""
         return
 
     @abstractmethod
     def send(self, turn: int) -> list[Any]:
-        """Wait for the packing kernels, then start to send the messages of this `turn`. Returns requests, which are
-        complete when all messages are sent."""
+        """Wait for the kernels that pack messages, then start to send the messages in buffer set `turn` (0 or 1) to all
+        peers. Returns requests, which are complete when all messages are sent."""
 
     @abstractmethod
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message of `peer` in this `turn`, an array of reals. It is valid for kernels that are launched
-        from now on."""
+        """Return the message that `peer` has sent in buffer set `turn` (0 or 1), an array of reals. Kernels that are
+        launched from now on may read it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Free the resources of MPI."""
+        """Free the resources of MPI that this transport uses."""

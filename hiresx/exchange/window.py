@@ -45,17 +45,16 @@ class SharedMemory:
         self.own[...] = 0
 
     def of(self, rank: int) -> np.ndarray:
-        """Return the memory of rank `rank` of this host, as an array (size,) of bytes."""
+        """Return the shared memory of the rank with the number `rank` on this host, as an array (size,) of bytes."""
         memory: Any = self._window.Shared_query(self._places[rank])[0]
         return np.frombuffer(memory, np.uint8)
 
     def sync(self) -> None:
-        """A memory barrier: writes before it are visible before later operations, also to ranks that are notified
-        afterwards."""
+        """Execute a memory barrier: all earlier writes are visible to ranks that are notified later."""
         self._window.Sync()
 
     def close(self) -> None:
-        """Free the memory. Collective on the ranks of the host."""
+        """Free the shared memory. Collective on the ranks of the host."""
         self._window.Unlock_all()
         self._window.Free()
 
@@ -77,8 +76,11 @@ class Window(Notification):
         self._memory = memory
 
     def publish(self, turn: int) -> None:
+        """Make the packed messages in shared memory visible to the other ranks, by a memory barrier."""
         self._memory.sync()
 
     def message(self, peer: Peer, turn: int) -> Any:
+        """Return the message of `peer`, which remains in shared memory: a view of an array of reals. `turn`: the buffer
+        set, 0 or 1."""
         self._memory.sync()
         return super().message(peer, turn)

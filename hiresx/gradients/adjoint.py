@@ -30,7 +30,7 @@ ITERATIVE = 1e-2
 
 
 class AdjointSolver(TangentSolver):
-    """Solver for the derivatives of the numbers `wanted` of a converged `flow` by the adjoint method. Rank 0 holds the
+    """Solver for the derivatives of the results `wanted` of a converged `flow` by the adjoint method. Rank 0 stores the
     matrix and solves. Raises HiresxError for a flow whose factors do not fit in memory, and as
     `SparseLinearisation`."""
 

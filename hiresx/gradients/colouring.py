@@ -20,10 +20,10 @@ class LineNeighbours:
         self._in_means[tiles[means]] = True
 
     def distant_groups(self, reach: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Divide the tiles into groups, for finite differences that perturb all nodes of a group at once. No node is
-        within `reach` steps of two tiles of a group; all nodes of `means` count as neighbours of each other. Yields for
-        each group the numbers (m,) of its tiles, and an array (nodes,) with the tile of the group that influences each
-        node of the grid, or -1."""
+        """Divide the tiles (sets of adjacent nodes) into groups, for finite differences that perturb all nodes of a
+        group at once. No node is within `reach` steps along grid lines of two tiles of a group; all nodes of `means`
+        count as neighbours of each other. Yield for each group the numbers (m,) of its tiles, and an array (nodes,)
+        with the tile of the group that influences each node of the grid, or -1."""
         near_means = self._are_near(self._means, reach)
         left = np.ones(len(self.members), bool)
         while left.any():
@@ -64,9 +64,10 @@ class LineNeighbours:
 
 
 def groups(depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Divide nodes, or sets of nodes, into groups of which no two members influence the same result. Yields the numbers
-    (m,) of the members of each group, and an array (results,) with the member that influences each result, or -1.
-    `depends` (results, nodes): a sparse matrix with an entry where a result depends on a node."""
+    """Divide nodes, or sets of nodes, into groups of which no two members influence the same result, for finite
+    differences that perturb all members at once. `depends` (results, nodes): a sparse matrix with an entry where a
+    result depends on a node. Yield for each group the numbers (m,) of its members, and an array (results,) with the
+    member that influences each result, or -1."""
     meets, by_node = (depends.T @ depends).tocsr(), depends.tocsc()
     group = np.full(depends.shape[1], -1)
     for node in range(len(group)):

@@ -1,4 +1,4 @@
-"""A case, the steady flow of it, and its residual at any state."""
+"""A case, its steady flow, and the residual of the discretised equations at any state."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ Say = Callable[[str], None]
 
 
 class SteadyFlow:
-    """A steady flow of a `case` on a backend. The grid is cut in the same way for all values of a parameter.
-    Collective.
+    """A steady flow of a `case` on a backend. The grid is divided among the ranks in the same way for all values of a
+    parameter. All ranks must call the constructor and the methods.
 
-    The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step with the conditions C at the
-    nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md). The circulation of a
-    far field with a vortex is that of the lift of x."""
+    The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step with the boundary conditions C
+    at the nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md). The
+    circulation of a far field with a vortex is that of the lift of x."""
 
     def __init__(self, case: Case, backend: str, comm: Communicator):
         self.simulation = Simulation(
@@ -47,22 +47,22 @@ class SteadyFlow:
 
     @property
     def system(self) -> System:
-        """The discretised equations of the flow."""
+        """The discretised flow equations and the operations on vectors of their unknowns."""
         return self.simulation.solver.system
 
     @property
     def linear(self) -> Linearised:
-        """The equations of the flow, linearised about the current state."""
+        """The flow equations, linearised about the current state, with a preconditioner."""
         return self.integrator.linearised
 
     def close(self) -> None:
-        """Free the resources of the halo exchange."""
+        """Free the resources that the exchange of ghost nodes uses."""
         self.simulation.solver.halo.close()
 
     def converge(self, drop: float, below: float = 0.0) -> None:
-        """Iterate until the residual is round-off. The iteration may also end when the residual no longer falls, if it
-        has fallen by the factor `drop` or below the value `below` by then. Raises HiresxError, with the place of the
-        largest residual, if the flow does not converge within `time.steps`."""
+        """Iterate towards steady flow until the residual is round-off. The iteration may also end when the residual no
+        longer falls, if it has fallen by the factor `drop` or below the value `below` by then. Raises HiresxError, with
+        the node of the largest residual, if the flow does not converge within `time.steps`."""
         last, best, resting = self.case.time.steps, math.inf, 0
         while last is None or self.steps < last:
             if self._is_converged(drop, below) and resting >= PATIENCE:
@@ -113,7 +113,7 @@ class SteadyFlow:
         return error
 
     def polish(self) -> None:
-        """Take Newton steps without a pseudo-time step, as long as each halves the residual. They go beyond the
+        """Make Newton steps without a pseudo-time step, as long as each halves the residual. They go beyond the
         estimated round-off at which the integrator ends, because a remaining residual falsifies differences with small
         steps."""
         system, x = self.system, self.state()
@@ -137,14 +137,14 @@ class SteadyFlow:
         self.put(x)
 
     def assemble(self, x: Vector) -> None:
-        """Compute the blocks of the preconditioner at x."""
+        """Compute the matrix blocks of the preconditioner at the state x."""
         self.put(x)
         self.linear.begin()
         self.linear.assemble(x, EXPLICIT_CFL / self.case.implicit.largest_cfl)
 
     def product(self, x: Vector, value: Vector) -> Callable[[Vector, Vector], None]:
-        """Return a function that computes the product of -df/dx at x with a vector, by one-sided differences. `value`:
-        f at x."""
+        """Return a function (along, into) that computes the product of -df/dx at x with a vector, where f is the
+        residual, by one-sided differences. `value`: f(x)."""
 
         def compute(along: Vector, into: Vector) -> None:
             self.system.derivative(self.residual, x, value, along, into)
@@ -153,14 +153,14 @@ class SteadyFlow:
         return compute
 
     def state(self) -> Vector:
-        """Return a copy of the state."""
+        """Return a copy of the current state of the flow as a vector."""
         x = self.system.vector()
         self.system.state(x)
         return x
 
     def put(self, x: Vector) -> None:
-        """Set the state to x and impose the conditions at nodes. Far fields with a vortex get `circulation`, or, if it
-        is None, the circulation that follows from the lift."""
+        """Set the state of the flow to x and apply the boundary conditions. Far fields with a vortex get the attribute
+        `circulation` or, if it is None, the circulation that follows from the lift."""
         self.system.accept(x, self.system.time)
         for vortex in self.vortices:
             if self.circulation is None:
@@ -169,29 +169,31 @@ class SteadyFlow:
                 vortex.circulate(self.circulation)
 
     def start_beside(self, other: "SteadyFlow", x: Vector) -> None:
-        """Start from x, the converged state of `other`, whose case is nearly the same. The CFL number is the last one
-        of `other`: with the smaller `time.cfl` the difference of the flows would at first travel through the grid as a
-        wave, and could grow."""
+        """Start the iteration from x, the converged state of `other`, whose case is nearly the same, and with the last
+        CFL number of `other`: with the smaller `time.cfl` the difference of the flows would at first travel through the
+        grid as a wave, and could grow."""
         self.put(x)
         memory = other.integrator.memory
         self.integrator.memory |= {key: memory[key] for key in ("asked_cfl", "cfl") if key in memory}
 
     def residual(self, x: Vector, into: Vector) -> None:
-        """Compute the residual f(x) into the vector `into`, from any state of the flow. The state is overwritten."""
+        """Compute the residual f(x) and store it in the vector `into`. The state of the flow is overwritten."""
         self.put(x)
         self.change(x, into)
 
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute f(x) into the vector `into`. The state of the flow must be x; it is overwritten."""
+        """Compute the residual f(x) and store it in the vector `into`. The state of the flow must already be x; it is
+        overwritten."""
         self.linear.begin()
         self.linear.change(x, into)
 
     def measure(self, x: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return the numbers `wanted` of the flow x."""
+        """Return the results `wanted` (such as forces) of the flow x, by full name HISTORY.QUANTITY."""
         self.put(x)
         return numbers.measure(self.simulation, wanted)
 
     def is_cut_as(self, other: "SteadyFlow") -> bool:
-        """True if the blocks of both flows are cut into the same parts."""
+        """Return whether the grids of both flows are divided among the ranks in the same way. All ranks must call
+        this."""
         mine, theirs = ([(s.index, s.size) for s in flow.simulation.solver.states] for flow in (self, other))
         return bool(self.comm.min([float(mine == theirs)])[0] == 1.0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.argument_types import check_types
 from hiresx.case.loader import by_key
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
@@ -44,10 +45,11 @@ class Gradient:
     flow: dict[str, float]
 
     def document(self) -> dict[str, Any]:
-        """Return the result as JSON data."""
+        """Return the derivatives and how they were computed as a dictionary that JSON can represent."""
         return dict(vars(self))
 
 
+@check_types
 def gradient(
     case: str | Path,
     of: Sequence[str],
@@ -62,19 +64,23 @@ def gradient(
     adjoint: bool = False,
     extended: bool = False,
 ) -> Gradient:
-    """Return the derivatives of the numbers `of` of the steady flow of `case` by its keys `by` (docs/gradients.md).
+    """Return the derivatives of results of the steady flow of `case` with respect to keys of the case
+    (docs/gradients.md). All ranks of `comm` must call this; by default these are all ranks that were started together.
 
-    `case`, `preset` and `overrides` are those of `hiresx.load`; the integrator must be the implicit one. `of`: numbers
-    of its monitors, HISTORY.QUANTITY, or the quantity alone where one history has it; each force has also the
-    coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `backend`: the name of the backend. `step`: that
-    of the differences in each key, by default one in which the flow changes by 3e-4. `check`: find the differences of
-    converged flows, too. `adjoint`: solve linear equations for each number in place of each key; for numbers of forces
-    alone. `extended`: compute the residual of these equations in extended precision, on the CPU. `say` is called with
-    lines about the progress. Collective over `comm`, by default all ranks that were started together.
+    - `case`, `preset`, `overrides`: as for `hiresx.load`. The time integrator must be the implicit one.
+    - `of`: the results, numbers of the case's monitors: HISTORY.QUANTITY, or the quantity alone where one history has
+      it. Each force also has the coefficients `lift` and `drag`.
+    - `by`: dotted keys of real numbers.
+    - `backend`: the name of the backend.
+    - `step`: the step of the differences in each key, by default one in which the flow changes by 3e-4.
+    - `check`: whether to compute the differences of converged flows as well.
+    - `say`: a function that is called with lines about the progress.
+    - `adjoint`: whether to solve linear equations for each result in place of each key; for forces only.
+    - `extended`: whether to compute the residual of these equations in extended precision, on the CPU.
 
-    Raises HiresxError for what the case does not have, for a flow that does not converge, for one whose mass nothing
-    determines, for a key without influence, for linear equations that are not solved, and for extended precision that
-    the machine does not have.
+    Raises HiresxError for a result or key that the case does not have, for a flow that does not converge, for a flow
+    whose mass no boundary condition determines, for a key without influence, for linear equations that are not solved,
+    and for extended precision that the machine does not have.
     """
     comm = world() if comm is None else comm
     say = say if say is not None and comm.root else _ignore
@@ -144,17 +150,12 @@ def _parse_request(
 ) -> tuple[CaseFamily, list[Parameter]]:
     """Return the family of cases and the parameters. Raises HiresxError for what is asked wrongly."""
     for name, given in (("of", of), ("by", by)):
-        if isinstance(given, str) or not given or not all(isinstance(word, str) for word in given):
-            raise HiresxError(f"{name} = {given!r} is not a list of names", f'write for instance {name}=["..."]')
+        if not given:
+            raise HiresxError(f"{name}: the list is empty", f'write for instance {name}=["..."]')
         if len(set(given)) < len(given):
             raise HiresxError(f"--{name} {','.join(given)}: a name is given twice", "give each once")
     if step is not None and not _is_positive(step):
         raise HiresxError(f"--step {step}: no step has this size", "give a number above 0, or leave it out")
-    if not isinstance(case, str | Path):
-        raise HiresxError(
-            f"case is of the type {type(case).__name__}, but its keys take other values here",
-            "give the name or the file of the case, and preset and overrides",
-        )
     if not isinstance(overrides, Mapping):
         overrides = by_key(overrides)
     chosen = [preset] if isinstance(preset, str) else list(preset or ())

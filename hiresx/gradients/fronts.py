@@ -21,8 +21,8 @@ LEAF, SIDE = 100, 0.3
 
 class Elimination(NamedTuple):
     """Nodes that are eliminated together. `own` (k,): their numbers. `beside` (m,): the numbers of the nodes that are
-    eliminated later and whose equations change. `parts`: the positions, in the list of eliminations, of those whose
-    results are added to this one."""
+    eliminated later and whose equations change. `parts`: the positions, in the list of eliminations, of the
+    eliminations whose results are added to this one."""
 
     own: np.ndarray
     beside: np.ndarray
@@ -30,8 +30,9 @@ class Elimination(NamedTuple):
 
 
 def dissect(pattern: Any) -> list[Elimination]:
-    """Return the eliminations of the nodes of a symmetric `pattern` in their order, by nested dissection. `pattern`: a
-    sparse matrix (nodes, nodes) in CSR form with an entry where two nodes depend on each other."""
+    """Return the order in which the nodes of a sparse matrix are eliminated by nested dissection, as groups of nodes.
+    `pattern`: a symmetric sparse matrix (nodes, nodes) in CSR form with an entry where two nodes depend on each other.
+    Source: A. George, SIAM Journal on Numerical Analysis 10 (1973) 345."""
     found: list[Elimination] = []
     level, eliminated = np.empty(pattern.shape[0], int), np.zeros(pattern.shape[0], bool)
 
@@ -48,7 +49,8 @@ def dissect(pattern: Any) -> list[Elimination]:
 
 
 def count_numbers(eliminations: list[Elimination], variables: int) -> int:
-    """Return the number of entries of the factors of a matrix with `variables` unknowns at each node."""
+    """Return the number of entries of the LU factors of a matrix with `variables` unknowns at each node.
+    `eliminations`: the order in which the nodes are eliminated."""
     return variables**2 * sum(len(e.own) * (len(e.own) + 2 * len(e.beside)) for e in eliminations)
 
 
@@ -114,7 +116,8 @@ class MultifrontalFactors:
             yield Front(own, beside, factors, right, below)
 
     def solve(self, values: np.ndarray) -> np.ndarray:
-        """Return the solution (n,) of the equations of the matrix with the right-hand side `values` (n,)."""
+        """Return the solution (n,) of the linear equations with the factorised matrix and the right-hand side `values`
+        (n,)."""
         right = (values / self._rows).astype(self._dtype)
         found = np.zeros_like(right)
         for front in self._fronts:
@@ -126,7 +129,8 @@ class MultifrontalFactors:
         return solution
 
     def solve_transposed(self, values: np.ndarray) -> np.ndarray:
-        """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `values` (n,)."""
+        """Return the solution (n,) of the linear equations with the transpose of the factorised matrix and the
+        right-hand side `values` (n,)."""
         right = (values / self._columns).astype(self._dtype)
         found = np.zeros_like(right)
         for front in self._fronts:

@@ -1,11 +1,12 @@
-"""The derivative of a steady flow's residual with respect to its state, as a sparse matrix, and those of sums over
-nodes, by differences.
+"""The derivative of the residual of a steady flow with respect to its state, as a sparse matrix, and the derivatives of
+sums over nodes, by finite differences.
 
-Nodes are shifted together if no result depends on two of them. The place of a change then tells which node causes it:
-A. R. Curtis, M. J. D. Powell & J. K. Reid, IMA Journal of Applied Mathematics 13 (1974) 117. The results that depend on
-a node are found in two passes. The first one shifts tiles of adjacent nodes; those of one evaluation are far from each
-other along grid lines. It gives the tiles on which each result depends. The second pass shifts the nodes of tiles one
-after the other, in larger groups of tiles. Then the differences are computed with still larger groups of nodes.
+Nodes are shifted together if no result depends on two of them. The position of a change then tells which node causes
+it: A. R. Curtis, M. J. D. Powell & J. K. Reid, IMA Journal of Applied Mathematics 13 (1974) 117. The results that
+depend on a node are found in two passes. The first one shifts tiles of adjacent nodes; those of one evaluation are far
+from each other along grid lines. It gives the tiles on which each result depends. The second pass shifts the nodes of
+tiles one after the other, in larger groups of tiles. Then the differences are computed with still larger groups of
+nodes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -82,13 +83,13 @@ class SparseLinearisation:
         flow.put(x)
 
     def flat(self, x: Vector) -> np.ndarray:
-        """Return a vector of the flow as an array (unknowns,) in the order of the unknowns, on every rank.
-        Collective."""
+        """Return the numbers of the vector x as an array (unknowns,) on every rank, in the order of the rows of the
+        matrix. All ranks must call this."""
         values: np.ndarray = self._system.gather(x)[self._order].ravel()
         return values
 
     def fill(self, values: np.ndarray, x: Vector) -> None:
-        """Set the vector `x` of the flow from the array `values` (unknowns,) in the order of the unknowns."""
+        """Set the vector x from the array `values` (unknowns,), in the order of the rows of the matrix."""
         whole = np.empty(self._order.size)
         whole[self._order] = values[: self._order.size].reshape(self._order.shape)
         self._system.scatter(whole, x)

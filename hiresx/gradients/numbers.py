@@ -1,4 +1,4 @@
-"""The numbers of a flow that can be differentiated: single values that its monitors measure, and lift and drag."""
+"""The results of a flow that can be differentiated: single numbers that its monitors measure, and lift and drag."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,17 @@ LIFT, DRAG = "lift", "drag"
 
 
 def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
-    """Return the values `wanted` for the current flow of a simulation, by full name HISTORY.QUANTITY. Collective.
-    Raises HiresxError for a name that no history has, and for one that several histories have."""
+    """Return the results `wanted` of the current flow of `simulation`, by full name HISTORY.QUANTITY. A name without
+    the history is completed. All ranks must call this. Raises HiresxError for a name that no history has, and for one
+    that several histories have."""
     values = _all(simulation, {name.partition(".")[0] for name in wanted if "." in name} or None)
     with simulation.comm.together():
         return {name: values[name] for name in (full_name(values, name) for name in wanted)}
 
 
 def shares(simulation: Simulation, wanted: Sequence[str]) -> list[NodeContributions]:
-    """Return the contributions of single nodes to the forces `wanted`, given by full name, for the current flow. Raises
-    HiresxError for other quantities."""
+    """Return the contributions of single nodes to the forces `wanted`, given by full name HISTORY.QUANTITY, for the
+    current flow of `simulation`. Raises HiresxError for other quantities."""
     found, left = [], list(wanted)
     for monitor in simulation.attachments:
         if isinstance(monitor, ForceMonitor):
@@ -42,15 +43,15 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[NodeContributi
                 found.append(NodeContributions(states, places, {name: named[name] for name in mine}))
     if left:
         raise HiresxError(
-            f"--of {left[0]}: adjoint derivatives are of the integrals of [[force]]", "leave out --adjoint for others"
+            f"--of {left[0]}: the adjoint method is for the forces of [[force]] only", "leave out --adjoint for others"
         )
     return found
 
 
 def full_name(values: Mapping[str, float], name: str) -> str:
-    """Complete `name` to a full name HISTORY.QUANTITY, such as "wall.lift". `values`: numbers by full name. `name` may
-    be a full name, or QUANTITY alone if only one history has it. Raises HiresxError if no number has this name, or
-    several have it."""
+    """Return the full name HISTORY.QUANTITY, such as "wall.lift", of the result `name`, which may be a full name, or
+    QUANTITY alone if only one history has it. `values`: all results by full name. Raises HiresxError if no result has
+    this name, or several have it."""
     if name in values:
         return name
     near = [full for full in values if full.partition(".")[2] == name]
@@ -60,7 +61,7 @@ def full_name(values: Mapping[str, float], name: str) -> str:
         raise HiresxError(f"--of {name}: {' and '.join(near)} have this name", "name one of them in full")
     if not values:
         raise HiresxError(
-            f"--of {name}: nothing of this case is watched by single numbers",
+            f"--of {name}: no monitor of the case records single numbers",
             "add a [[force]] to the case, a [conservation], or a function of case.py that `monitors` names",
         )
     last = [full.partition(".")[2] for full in values]

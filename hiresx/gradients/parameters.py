@@ -1,4 +1,4 @@
-"""Keys of a case by which is differentiated, and the cases with other values of them."""
+"""Keys of a case with respect to which results are differentiated, and the cases with other values of these keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +20,20 @@ class CaseFamily:
     overrides: Mapping[str, Any]
 
     def case(self) -> Case:
-        """Return the case itself. Raises HiresxError as `load`."""
+        """Return the case with the unchanged values of all keys. Raises HiresxError as `hiresx.case.load` does."""
         return self.with_keys({})
 
     def with_keys(self, more: Mapping[str, Any]) -> Case:
-        """Return the case with the further overrides `more`, by dotted key. Raises HiresxError as `load`."""
+        """Return the case with the further overrides `more`, by dotted key. Raises HiresxError as `hiresx.case.load`
+        does."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
     def with_shift(
         self, parameter: "Parameter", by: float, krylov: int | None = None, precision: str | None = None
     ) -> Case:
-        """Return the case with the value of a parameter increased by `by`. `krylov`: number of GMRES directions, if
-        another one is wanted. `precision`: a precision of the arithmetic that cases cannot have (`EXTENDED`). Raises
-        HiresxError if the case does not allow the value."""
+        """Return the case in which the value of `parameter` is increased by `by`. `krylov`: number of search directions
+        of GMRES; None: the number that the case sets. `precision`: a floating-point precision that cases cannot have
+        ("extended"). Raises HiresxError if the case does not allow the value."""
         value = parameter.value + by
         try:
             case = self.with_keys({parameter.key: value, **({} if krylov is None else {"implicit.krylov": krylov})})
@@ -55,7 +56,7 @@ class Parameter:
 
 
 def check_steady(case: Case) -> None:
-    """Raises HiresxError for a case whose integrator does not compute steady flow, or has no GMRES."""
+    """Raise HiresxError for a case whose time integrator does not compute steady flow, or which does not use GMRES."""
     if case.time.integrator != IMPLICIT:
         raise HiresxError(
             f'time.integrator = "{case.time.integrator}": derivatives need a steady flow, which only the integrator '
@@ -67,8 +68,8 @@ def check_steady(case: Case) -> None:
 
 
 def parameter(case: Case, key: str) -> Parameter:
-    """Return the parameter of a dotted key. Raises HiresxError for a key that the case lacks, and for one that is no
-    real number."""
+    """Return the parameter, with its value in `case`, of the dotted key `key`. Raises HiresxError for a key that the
+    case does not have, and for one whose value is not a real number."""
     value: Any = case.model_dump(mode="json")
     walked: list[str] = []
     for part in key.split("."):

@@ -6,5 +6,5 @@ from hiresx.base import optional
 
 
 def scipy(part: str) -> Any:
-    """Return the module scipy.<part>. Raises HiresxError if SciPy is missing or broken."""
+    """Return the module of SciPy called scipy.<part>. Raises HiresxError if SciPy is missing or broken."""
     return optional.import_required(f"scipy.{part}", "adjoint derivatives need SciPy", "pip install 'hiresx[post]'")

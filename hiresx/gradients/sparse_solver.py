@@ -41,7 +41,7 @@ class Factors:
 
     @property
     def bytes(self) -> int:
-        """The memory in bytes that the factors take while they are made."""
+        """Estimated memory in bytes while the LU factors are computed."""
         return int(MEMORY * np.dtype(np.float32).itemsize * self.numbers)
 
     def _factorise(self, dtype: Any) -> None:
@@ -51,11 +51,13 @@ class Factors:
             self._factors.append(MultifrontalFactors(self._matrix, self._nodes, group, self._eliminations, dtype))
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `right` (n,)."""
+        """Return the solution (n,) of the linear equations with the transposed matrix and the right-hand side `right`
+        (n,)."""
         return self._solve(right, transposed=True)
 
     def direct(self, right: np.ndarray) -> np.ndarray:
-        """Return the solution (n,) of the equations of the matrix itself with the right-hand side `right` (n,)."""
+        """Return the solution (n,) of the linear equations with the matrix itself and the right-hand side `right`
+        (n,)."""
         return self._solve(right, transposed=False)
 
     def _solve(self, right: np.ndarray, transposed: bool) -> np.ndarray:
@@ -94,8 +96,8 @@ class Iterative:
         self.about = f"factors of {len(self._parts)} overlapping parts, {numbers:.1f} million numbers, for GMRES"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `right` (n,),
-        where n is the number of unknowns. Raises HiresxError if GMRES does not converge."""
+        """Return the solution (n,) of the linear equations with the transposed matrix and the right-hand side `right`
+        (n,), by GMRES. Raises HiresxError if GMRES does not converge."""
         matrix = self._transposed
         operator = self._linear.LinearOperator(matrix.shape, self._precondition)
         found, _ = self._linear.gmres(matrix, right, rtol=DROP, restart=KRYLOV, maxiter=STARTS, M=operator)
@@ -116,9 +118,10 @@ class Iterative:
 
 
 def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> Factors | Iterative:
-    """Return the solver for the sparse `matrix` (n, n). Its unknowns are ordered by the `variables`; there may be one
-    more unknown at the end. In plane flow (`dimensions` below 3) the whole matrix is factored if the factors fit into
-    memory. Otherwise the solver is iterative, and `say` prints the reason."""
+    """Return the solver of the linear equations with the sparse `matrix` (n, n). Its unknowns are ordered by variable,
+    of which there are `variables`; there may be one more unknown at the end. In plane flow (`dimensions` below 3) the
+    whole matrix is factorised if the factors fit into memory. Otherwise the solver is iterative, and `say` is called
+    with the reason."""
     if dimensions < 3:
         factors = Factors(matrix, variables)
         if factors.bytes <= SHARE * host_memory():

@@ -76,7 +76,7 @@ class TangentSolver:
 
     @property
     def hint(self) -> str:
-        """What to do about linear equations that are not solved."""
+        """Advice for the user if the linear equations are not solved, for the hint of an error."""
         more = more_solved(self._flow.case.implicit.sweeps)
         return f"take {more}, or a smaller implicit.largest_cfl (docs/gradients.md)"
 
@@ -94,12 +94,12 @@ class TangentSolver:
 
     @property
     def state(self) -> Vector:
-        """The steady flow."""
+        """The converged state of the steady flow."""
         return self._x
 
     def solve(self, parameter: Parameter, wanted: Sequence[str], step: float | None) -> Tangent:
-        """Return the derivatives of the flow and of the quantities `wanted` with respect to `parameter`. `step`: by how
-        much the parameter is changed for the finite differences; None: the step is chosen from the derivative of the
+        """Return the derivatives of the flow and of the results `wanted` (by full name) with respect to `parameter`.
+        `step`: the change of the parameter in the finite differences; None: it is chosen from the derivative of the
         flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
         system, y = self._system, self._system.vector()
         first = step or (LARGEST * abs(parameter.value) or STEP)
@@ -194,8 +194,8 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
     linear equations is too much; `hint` says what to do then."""
     if not moves and not changes:
         raise HiresxError(
-            f"--by {parameter.key}: neither the steady flow nor what is asked of it depends on it",
-            "name a key that enters the grid, the boundary conditions, the gas or what is watched",
+            f"--by {parameter.key}: neither the steady flow nor the results depend on this key",
+            "name a key that enters the grid, the boundary conditions, the gas or a monitor",
         )
     if moves and not left <= UNSOLVED:
         raise HiresxError(
@@ -207,8 +207,8 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 class Differences:
     """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
     which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
-    same shapes as those of `flow`. `extended`: whether residuals are computed by four more flows in extended precision,
-    with a smaller step. Collective. Raises HiresxError if one of the cases has another grid."""
+    same shapes as the state of `flow`. `extended`: whether residuals are computed by four more flows in extended
+    precision, with a smaller step. Collective. Raises HiresxError if one of the cases has another grid."""
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float, extended: bool = False):
         self.parameter, self.step = parameter, step
@@ -219,16 +219,18 @@ class Differences:
             self._solved = _ShiftedFlows(family, flow, parameter, step, EXTENDED_BACKEND, EXTENDED)
 
     def close(self) -> None:
-        """Free the resources of the flows."""
+        """Free the resources of the flows with shifted parameter."""
         for shifted in dict.fromkeys((self._measured, self._solved)):  # a set would differ in order between ranks
             shifted.close()
 
     def residual(self, x: Vector, y: Vector, into: Vector) -> None:
-        """Compute d/dt f(x + t y, p + t) at t = 0, where p is the parameter."""
+        """Compute d/dt f(x + t y, p + t) at t = 0, where f is the residual and p the parameter, and store it in the
+        vector `into`."""
         self._solved.residual(x, y, into)
 
     def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return d/dt at t = 0 of the quantities `wanted` of the flow x + t y, in the case with the parameter p + t."""
+        """Return the derivatives d/dt at t = 0 of the results `wanted` (by full name) of the flow x + t y, in the case
+        with the parameter p + t."""
         return self._measured.numbers(x, y, wanted)
 
 
@@ -299,8 +301,8 @@ def _as_vector_of(system: System, given: System, x: Vector) -> Vector:
 
 
 def difference(values: Callable[[int], dict[str, float]], step: float) -> dict[str, float]:
-    """Return central differences of fourth order. `values(n)`: the values, by name, at n steps of the size `step` from
-    the centre."""
+    """Return the derivatives of several quantities, by name, by central differences of fourth order. `values(n)`: the
+    quantities, by name, at n steps of the size `step` from the centre."""
     found: dict[str, float] = {}
     for n, factor in POINTS:
         for name, value in values(n).items():

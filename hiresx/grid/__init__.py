@@ -40,17 +40,17 @@ __all__ = [
 
 
 def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
-    """Return the result of `check_connections`. This is its former name, which is kept for one version."""
+    """Return the result of `check_connections`. `prove` is the former name of that function, which is kept for one
+    version."""
     warnings.warn("hiresx.grid.prove is check_connections now", FutureWarning, stacklevel=2)
     return check_connections(blocks, connections)
 
 
 def build(spec: GridTable, directory: Path | None = None) -> Grid:
-    """Return the grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
-
-    `spec`: one of the models of `hiresx.case.grids`. `directory`: where a relative file name starts.
-    Raises HiresxError for grids that cannot be made or read, or are too large for this machine.
-    """
+    """Return the grid that the table [grid] of a case file describes. The grid is generated, or read from a Plot3D or
+    CGNS file. `spec`: the table as one of the models of `hiresx.case.grids`. `directory`: the folder to which a file
+    name in the table is relative. Raises HiresxError for grids that cannot be made or read, or are too large for the
+    memory of this machine."""
     if isinstance(spec, GridFile):
         return read(spec, directory)
     name = spec.generator.replace("-", "_")

@@ -1,11 +1,10 @@
-"""The tree of nodes of a CGNS file in its older form, ADF (Advanced Data Format).
+"""The tree of nodes of a CGNS file in the older file format, ADF (Advanced Data Format).
 
 The file is made of tagged pieces: a header of 186 bytes, then anywhere node headers (246 bytes, NoDe ... TaiL), tables
 of children (SNTb ... snTE), tables of data pieces (DCtb ... dcTE) and data (DaTa ... dEnD). A pointer is the number of
 a disk block of 4096 bytes and an offset in it: in files of version A as 8 + 4 hexadecimal digits, of version B as
 integers of 8 + 4 bytes in the order that the header names. Counts are hexadecimal digits in both. (ADF User's Guide,
-CGNS project; the layout of version B by its files.)
-"""
+CGNS project; the layout of version B by its files.)"""
 
 import mmap
 from collections.abc import Iterator
@@ -75,13 +74,13 @@ class File:
         self._map.close()
 
     def error(self, at: int, what: str, hint: str = HINT) -> HiresxError:
-        """Return a HiresxError for the file, with the position `at` of the byte. `what`: the error. `hint`: what to do
-        about it."""
+        """Return a HiresxError whose message names the file and the byte position `at`. `what`: the description of the
+        error. `hint`: the advice to the user."""
         return HiresxError(f"{self.path}, byte {at}: {what}", hint)
 
     def take(self, at: int, count: int, what: str) -> bytes:
-        """Return `count` bytes from byte `at` on. `what`: the name of these bytes for the message. Raises HiresxError
-        if the file ends before."""
+        """Return `count` bytes of the file, beginning at byte `at`. `what`: the name of these bytes in the error
+        message. Raises HiresxError if the file is too short."""
         self._reach(at, count, what)
         return self._map[at : at + count]
 
@@ -90,7 +89,8 @@ class File:
             raise self.error(at, f"{what} of {count} bytes reaches beyond the end of the file at {len(self._map)}")
 
     def pointer(self, at: int) -> int:
-        """Read the pointer at byte `at`, and return the byte that it points to."""
+        """Read the pointer that is stored at byte `at` of the ADF file, and return the byte position to which it
+        points."""
         data = self.take(at, POINTER, "a pointer")
         if self._binary:
             block = int.from_bytes(data[:8], "big" if self.order == ">" else "little")
@@ -111,7 +111,8 @@ class File:
             raise self.error(at, f"{what} is marked {found!r} instead of {tag!r}")
 
     def node(self, at: int) -> AdfHeader:
-        """Read the header of the node at byte `at`. Raises HiresxError if there is no valid node."""
+        """Read the header of the ADF node that begins at byte `at`. Raises HiresxError if the bytes are no valid
+        node."""
         data = self.take(at, NODE, "a node")
         self._check_tag(at, b"NoDe", "a node")
         self._check_tag(at + NODE - TAG, b"TaiL", "the end of a node")
@@ -135,8 +136,8 @@ class File:
         )
 
     def children(self, header: AdfHeader) -> Iterator[tuple[str, int]]:
-        """Yield (name, byte) for each child of a node, in the order in which the children were created. `byte`: the
-        position of the header of the child in the file."""
+        """Yield (name, byte) for each child of an ADF node, in the order in which the children were created. `byte`:
+        the position in the file at which the header of the child begins. `header`: the header of the parent node."""
         if not header.children:
             return
         self._check_tag(header.table, b"SNTb", "a table of children")
@@ -147,12 +148,13 @@ class File:
             yield _text(self.take(place, NAME, "a name")), self.pointer(place + NAME)
 
     def data(self, header: AdfHeader) -> bytes:
-        """Return the bytes of the data of a node; empty if it has none."""
+        """Return the data of an ADF node as bytes; empty if the node has no data. `header`: the header of the node."""
         parts = self.stretches(header)
         return b"".join(self._map[at : at + length] for at, length in parts)
 
     def stretches(self, header: AdfHeader) -> list[tuple[int, int]]:
-        """Return the ranges of the file that contain the data of a node: (first byte, number of bytes)."""
+        """Return the ranges of the file that contain the data of an ADF node, each as (first byte, number of bytes).
+        `header`: the header of the node. Raises HiresxError if the ranges do not fit the type and shape of the data."""
         if not header.pieces or header.kind in EMPTY[:1]:
             return []
         size = np.dtype(TYPES[header.kind]).itemsize if header.kind in TYPES else 1

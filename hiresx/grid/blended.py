@@ -20,10 +20,11 @@ BEFORE = WIDTH // 2 - 1
 
 
 def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-    """Return interpolation weights (..., WIDTH) of six nodes at the places `t` (...), in node spacings from the first
-    node. The weights are `share` (...) times those of the polynomial through the last five nodes, plus 1 - `share`
-    times those of the polynomial through the first five nodes. `change` (...): the derivative of the share with respect
-    to t; if it is given, the derivatives of the weights are returned, too."""
+    """Return the weights (..., 6) by which the values at six equidistant nodes are combined to interpolate at the
+    positions `t` (...), in node spacings from the first node. The weights are a mean of two quartic Lagrange
+    interpolations: `share` (...) times the weights of the last five nodes, plus 1 - `share` times the weights of the
+    first five. The result is a tuple with the weights. If `change` (...), the derivative of `share` with respect to t,
+    is given, the tuple also has the derivatives of the weights."""
     (first, first_slope), (last, last_slope) = lagrange(t, WIDTH - 1), lagrange(np.asarray(t) - 1, WIDTH - 1)
     none = np.zeros((*first.shape[:-1], 1))
     lower, upper = np.concatenate([first, none], axis=-1), np.concatenate([none, last], axis=-1)
@@ -36,15 +37,17 @@ def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None
 
 
 class BlendedMap(BlockMap):
-    """A `BlockMap` whose first three derivatives are continuous. `ended` (3, 2): whether there are no nodes beyond the
-    lower and the upper end of each direction. Near such an end, places are interpolated by the polynomial through all
-    six nodes."""
+    """A `BlockMap`, from indexes to coordinates of a block, whose first three derivatives are continuous. `ended` (3,
+    2): whether there are no nodes beyond the lower and the upper end of each direction. Near such an end, coordinates
+    are interpolated by the polynomial through all six nodes."""
 
     ended: np.ndarray
 
     def share(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, at the real indexes `xi` (n, 3), the share of the polynomial through the last five of the six nodes
-        from `base` (n, 3) on, and its derivative: (n, 3) each."""
+        """Return the weight of the quartic polynomial through the last five of six nodes in the blended interpolation,
+        and its derivative with respect to the index, (n, 3) each: one number for each position and index direction.
+        (The polynomial through the first five nodes has 1 minus this weight.) `xi` (n, 3): positions as real node
+        indexes. `base` (n, 3): index of the first of the six nodes."""
         place = xi - base
         t = np.clip(place - BEFORE, 0, 1)
         r, change = t**3 * (10 + t * (6 * t - 15)), 30 * (t * (1 - t)) ** 2
@@ -56,8 +59,10 @@ class BlendedMap(BlockMap):
         return below + r * (above - below), of_six + change * (above - below)
 
     def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights of the nodes from `base` (n, 3) on and their derivatives at the real indexes `xi` (n, 3),
-        each (n, 3, WIDTH). In a direction with one node the weights are (1, 0, ...)."""
+        """Return the interpolation weights of the six nodes in each index direction, and their derivatives with respect
+        to the index, each (n, 3, 6). The map has three continuous derivatives. `xi` (n, 3): positions as real node
+        indexes. `base` (n, 3): index of the first of the six nodes. In a direction with one node the weights are (1, 0,
+        ...)."""
         value, slope = lagrange_blended(xi - base, *self.share(xi, base))
         for d in range(self.dimensions, 3):
             value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0

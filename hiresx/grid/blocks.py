@@ -29,58 +29,63 @@ Regions = dict[str, tuple[tuple[str, Range], ...]]
 
 
 def direction(face: str) -> int:
-    """Return the direction normal to `face`: 0 for i, 1 for j, 2 for k."""
+    """Return the index direction normal to a block face: 0 for i, 1 for j, 2 for k. `face`: "imin", "imax", "jmin",
+    ..."""
     return FACES.index(face) // 2
 
 
 def side(face: str) -> int:
-    """Return -1 for the faces imin, jmin and kmin, and +1 for imax, jmax and kmax. `face`: the name of the face."""
+    """Return -1 if `face` is "imin", "jmin" or "kmin", and +1 if it is "imax", "jmax" or "kmax"."""
     return 2 * (FACES.index(face) % 2) - 1
 
 
 def directions_along(face: str) -> list[int]:
-    """Return the two directions along a face, in the order of arrays [k, j, i]."""
+    """Return the two index directions (0: i, 1: j, 2: k) tangential to a block face, in the order of array axes [k, j,
+    i]: the greater number first."""
     return [d for d in (2, 1, 0) if d != direction(face)]
 
 
 def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
-    """Return the half-open index range (one node wide) of `face` in its normal direction, for a block of `size` (ni,
-    nj, nk)."""
+    """Return the half-open index range of the nodes on `face` ("imin", "imax", ...) in the direction normal to it: (0,
+    1), or (n - 1, n) for n nodes. `size`: (ni, nj, nk) of the block."""
     n = size[direction(face)]
     return (0, 1) if side(face) < 0 else (n - 1, n)
 
 
 @lru_cache(maxsize=4096)
 def face_range(face: str, size: tuple[int, int, int]) -> Range:
-    """Return the half-open node ranges of the whole `face` of a block of `size` (ni, nj, nk)."""
+    """Return the half-open index ranges (i, j, k) of all nodes on `face` ("imin", "imax", ...) of a block of `size`
+    (ni, nj, nk)."""
     d = direction(face)
     return triple(layer(face, size) if e == d else (0, size[e]) for e in range(3))
 
 
 def whole_faces(block: "Block", *faces: str) -> tuple[tuple[str, Range], ...]:
-    """Return whole `faces` of a block as parts of a region: pairs of the face and its node ranges."""
+    """Return the complete `faces` of a block in the form of a region: a tuple of pairs (face, half-open node
+    ranges)."""
     return tuple((face, face_range(face, block.size)) for face in faces)
 
 
 def one_inside(face: str, range_: Range) -> Range:
-    """Return the range of nodes one step inside the block from the nodes `range_` of a `face`."""
+    """Return the half-open node ranges of the layer of nodes next to a face, one step inside the block. `range_`: the
+    half-open ranges (i, j, k) of nodes on `face`."""
     d = direction(face)
     return triple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
 
 
 def slices(range_: Range) -> tuple[slice, slice, slice]:
-    """Return the NumPy index [k, j, i] of a node range, which is given in the order i, j, k."""
+    """Return the NumPy index [k, j, i] of a box of nodes. `range_`: half-open index ranges in the order i, j, k."""
     (i0, i1), (j0, j1), (k0, k1) = range_
     return slice(k0, k1), slice(j0, j1), slice(i0, i1)
 
 
 def whole_box(size: tuple[int, int, int]) -> Range:
-    """Return the box of all nodes of a block of `size` (ni, nj, nk)."""
+    """Return the half-open index ranges (i, j, k) of all nodes of a block of `size` (ni, nj, nk)."""
     return triple((0, n) for n in size)
 
 
 def intersection(a: Range, b: Range) -> Range | None:
-    """Return the nodes that two boxes share; None if there are none."""
+    """Return the half-open index ranges (i, j, k) of the nodes in both boxes `a` and `b`; None if there are none."""
     # Without a loop, since it is called for all pairs of many boxes.
     (a0, a1), (a2, a3), (a4, a5) = a
     (b0, b1), (b2, b3), (b4, b5) = b
@@ -89,8 +94,8 @@ def intersection(a: Range, b: Range) -> Range | None:
 
 
 def common_boxes(some: Sequence[Range], others: Sequence[Range]) -> Iterator[tuple[int, int, Range]]:
-    """Yield all pairs of a box of `some` and one of `others` that share nodes: their numbers, and these nodes. The
-    pairs are sorted by the first number, then by the second."""
+    """Yield (n, m, box) for all pairs of boxes some[n] and others[m] that have common nodes. `box`: the half-open index
+    ranges (i, j, k) of the common nodes. The pairs are sorted by n, then by m."""
     a, b = (np.array([*boxes]).reshape(-1, 3, 2) for boxes in (some, others))
     low = np.maximum(a[:, None, :, 0], b[:, :, 0])
     high = np.minimum(a[:, None, :, 1], b[:, :, 1])
@@ -102,7 +107,7 @@ def common_boxes(some: Sequence[Range], others: Sequence[Range]) -> Iterator[tup
 
 
 def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
-    """Return the index range `box` shifted by `by` (i, j, k)."""
+    """Return the half-open index ranges (i, j, k) of `box` with `by` (i, j, k) added."""
     ((i0, i1), (j0, j1), (k0, k1)), (i, j, k) = box, by
     return (i0 + i, i1 + i), (j0 + j, j1 + j), (k0 + k, k1 + k)
 
@@ -125,8 +130,9 @@ def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]
 
 
 def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range]:
-    """Return disjoint ranges that cover the True entries of `free`, a mask [k, j, i] of the nodes `range_` of a face;
-    see `rectangles`."""
+    """Return disjoint rectangles of nodes of a face, as half-open index ranges (i, j, k), that cover the True entries
+    of a mask. `range_`: the half-open ranges of the nodes of `face` that the mask describes. `free`: the mask [k, j, i]
+    of these nodes."""
     along, found = directions_along(face), []
     for rectangle in rectangles(free.reshape([range_[d][1] - range_[d][0] for d in along])):
         nodes = list(range_)
@@ -137,7 +143,7 @@ def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range
 
 
 def format_size(size: Iterable[int]) -> str:
-    """Return a size as text, such as "33 x 17 x 1"."""
+    """Return the numbers of nodes of a block as text, such as "33 x 17 x 1"."""
     return " x ".join(map(str, size))
 
 
@@ -150,15 +156,14 @@ def format_range(range_: Iterable[tuple[int, int]]) -> str:
 class Block:
     """One structured block of nodes.
 
-    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths. Those of a large file are `Stored` objects, which read
-    nodes when they are needed. If a direction has a single node, the block is 2-D (nk = 1, in the x-y plane) or 1-D (nj
-    = nk = 1, along x). `regions`: named parts of faces for the boundary conditions of a case: name -> ((face, node
-    range), ...). `rounding`: the largest rounding error of a coordinate in the precision in which it is given or was
-    stored, in L.
+    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths. The coordinates of a large file are `StoredCoordinates`,
+    which read nodes when they are needed. If a direction has a single node, the block is 2-D (nk = 1, in the x-y plane)
+    or 1-D (nj = nk = 1, along x). `regions`: named parts of faces for the boundary conditions of a case: name ->
+    ((face, node range), ...). `rounding`: the largest rounding error of a coordinate in the precision in which it is
+    given or was stored, in reference lengths.
 
     Raises HiresxError for arrays of different shape, for coordinates that are masked, not finite or beyond 1e50, and
-    for a direction of 2 to 6 nodes.
-    """
+    for a direction of 2 to 6 nodes."""
 
     name: str
     x: Nodes
@@ -203,9 +208,10 @@ class Block:
         self._check_size()
 
     def part(self, name: str, box: Range, kept: Callable[[np.ndarray], np.ndarray] = np.asarray) -> "Block":
-        """Return the nodes `box` of a block in memory as a block called `name`, without regions. Its coordinates are
-        views; if `kept` is given, they are the results of `kept` for these views. The nodes of the block must be
-        finite, and the box must have enough nodes for a block."""
+        """Return the nodes in `box` (half-open index ranges i, j, k) as a new block called `name`, without regions. The
+        coordinates are views of this block's arrays; if `kept` is given, they are the results of `kept` for these
+        views. The coordinates of this block must be in memory and finite, and the box must have enough nodes for a
+        block; these conditions are not checked."""
         found = copy(self)
         for axis in "xyz":
             object.__setattr__(found, axis, kept(getattr(self, axis)[slices(box)]))
@@ -229,71 +235,75 @@ class Block:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Number of nodes, (ni, nj, nk)."""
+        """Numbers of nodes of the block in the index directions, (ni, nj, nk)."""
         nk, nj, ni = self.x.shape
         return ni, nj, nk
 
     @property
     def points(self) -> int:
-        """Number of nodes."""
+        """Total number of nodes of the block."""
         return self.x.size
 
     @property
     def is_stored(self) -> bool:
-        """True if its coordinates are read from a file when they are needed."""
+        """Whether the coordinates of the block remain in a file, from which they are read when they are needed."""
         return any(isinstance(c, StoredCoordinates) for c in self.coordinates)
 
     @property
     def extents(self) -> tuple[float, float, float]:
-        """Extents of its nodes along x, y and z, in L."""
+        """Extents of the block along x, y and z (largest minus smallest coordinate), in reference lengths."""
         return triple(float(c.max() - c.min()) for c in self.coordinates)
 
     def forget(self) -> None:
-        """Free the memory of nodes that were read from a file; they are read again when they are needed."""
+        """Free the memory of coordinates that were read from a file. They are read again when they are needed.
+        Coordinates that are not stored in a file remain."""
         for c in self.coordinates:
             if isinstance(c, StoredCoordinates):
                 c.forget()
 
     @property
     def active(self) -> tuple[int, ...]:
-        """Directions (0, 1, 2) with more than one node."""
+        """Index directions (0: i, 1: j, 2: k) in which the block has more than one node."""
         size = self.size
         return tuple(d for d in range(3) if size[d] > 1)
 
     @property
     def faces(self) -> tuple[str, ...]:
-        """The faces that need a boundary condition or a connection: those of directions with more than one node."""
+        """Names of the faces ("imin", "imax", ...) that need a boundary condition or a connection. These are the faces
+        of the index directions with more than one node."""
         return tuple(FACES[2 * d + upper] for d in self.active for upper in (0, 1))
 
     @property
     def coordinates(self) -> tuple[Nodes, Nodes, Nodes]:
-        """The arrays x, y and z of the nodes, (nk, nj, ni), in L."""
+        """The arrays x, y and z of the nodes, (nk, nj, ni) each, in reference lengths."""
         return self.x, self.y, self.z
 
     def at(self, index: Any) -> np.ndarray:
-        """Return the coordinates (3, ...) of the nodes at a NumPy index [k, j, i]."""
+        """Return the coordinates (3, ...) of nodes, in reference lengths. `index`: a NumPy index [k, j, i] into the
+        coordinate arrays."""
         return np.stack([c[index] for c in self.coordinates])
 
     def node(self, i: Any, j: Any, k: Any) -> np.ndarray:
-        """Return the coordinates (x, y, z), in L, of the node with the indexes `i`, `j` and `k`, which begin with 0.
-        For arrays of indexes of one shape, the result is an array (3, ...)."""
+        """Return the coordinates (x, y, z) of a node, in reference lengths. `i`, `j`, `k`: indexes from 0, or integer
+        arrays of one shape; for arrays the result is an array (3, ...)."""
         return self.at((k, j, i))
 
 
 def largest(array: np.ndarray | StoredCoordinates) -> float:
-    """Return the largest absolute value of coordinates, nan where one is."""
+    """Return the largest absolute value in an array of coordinates; nan if any value is nan."""
     if isinstance(array, StoredCoordinates):
         return array.largest
     return float(np.maximum(np.abs(array.min()), np.abs(array.max())))
 
 
 def rounding_of(size: float, kind: np.dtype[Any]) -> float:
-    """Return the rounding error of a number `size` of the type `kind`; 0 for an integer."""
+    """Return the largest rounding error of a number of the magnitude `size` in the NumPy type `kind`: half a unit in
+    the last place, or 0 for an integer type."""
     return 0.5 * float(np.spacing(kind.type(size))) if kind.kind == "f" else 0.0
 
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Return the blocks with all coordinates in memory. Coordinates that are still in a file are read."""
+    """Return the blocks with all coordinates as arrays in memory. Coordinates that are still in a file are read."""
     return tuple(
         type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions, b.rounding)
         for b in blocks
@@ -301,7 +311,8 @@ def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 
 class RawBlock(Block):
-    """A block as it is in its file, with any number of nodes, before the grid is changed."""
+    """A block with the nodes of a grid file, before the grid is changed. Unlike a `Block`, it may have any number of
+    nodes in each direction."""
 
     def _check_size(self) -> None:
         pass

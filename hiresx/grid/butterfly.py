@@ -20,14 +20,14 @@ CORE_OF_CORNER = 0.25
 
 
 def butterfly(m: int, radii: np.ndarray, fade: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes of a butterfly grid in a circle: an inner square (m + 1, m + 1) [b, a], and a ring around it (L,
-    4 m) [layer, ray]. A position is a complex number y + i z. `m`: the number of cells along each side of the square,
-    which must be even.
+    """Return the nodes of a butterfly grid (O-H grid) in a circle: an inner square (m + 1, m + 1) [b, a], and a ring
+    around the square (L, 4 m) [layer, ray]. A position is a complex number y + i z. `m`: the number of cells along each
+    side of the square, which must be even.
 
-    `radii` (L + 1,): the mean radius of the square's edge, and the radii of the layers 1 .. L of the ring. From layer
-    fade[1] on the ring is polar: its layers are circles of these radii, and its rays are straight, at equal angles. Up
-    to layer fade[0] the nodes solve an elliptic equation. The transition is smooth.
-    """
+    `radii` (L + 1,): the mean radius of the square's edge, and the radii of the layers 1 .. L of the ring. `fade`:
+    numbers of two layers. From layer fade[1] on the ring is polar: the layers are circles of the given radii, and the
+    rays are straight, at equal angles. Up to layer fade[0] the nodes solve an elliptic equation. The transition in
+    between is smooth."""
     square, ring = _solve_quarter(m, tuple(float(r) for r in radii))
     share = np.clip((np.arange(1, len(radii)) - fade[0]) / (fade[1] - fade[0]), 0.0, 1.0)
     kept = 1 - share**4 * (35 - 84 * share + 70 * share**2 - 20 * share**3)

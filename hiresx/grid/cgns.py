@@ -34,24 +34,25 @@ OF_A_TURN = 1e-5
 
 
 def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | None = None) -> tuple[Grid, list[str]]:
-    """Return (the grid of a file, notes on the conversion of its coordinates to metres). The blocks are the structured
-    zones of the only base of the file, with their names and connections. Coordinates are float64. They are in metres if
-    the file names their unit.
+    """Read a CGNS file, and return (grid, notes on the conversion of coordinates to metres). The blocks are the
+    structured zones of the only base of the file, with their names and connections. Coordinates are float64. They are
+    in metres if the file names their unit.
 
-    Each patch of a boundary condition becomes a region with the name of its family, or with its own name if it has no
-    family. A line of nodes that a wall shares with another patch belongs to the wall. A line that a patch shares with a
-    connection belongs to the patch. Some programs write periodic motions in the sense opposite to the standard, or
-    angles in degrees. The form with which the nodes match is used. `drop`: the names of boundary patches and
+    Each boundary patch becomes a region (a named part of faces) with the name of its family, or with its own name if it
+    has no family. A line of nodes that a wall shares with another patch belongs to the wall. A line that a patch shares
+    with a connection belongs to the patch. Some programs write periodic motions in the sense opposite to the standard,
+    or angles in degrees; the form with which the nodes match is used. `drop`: the names of boundary patches and
     connections that are left out, PATCH or ZONE/PATCH. `broken`: a dictionary that is filled with the boundary patches
     whose nodes cannot be found, as ZONE/PATCH, and the reasons. Without it such a patch is an error. Raises HiresxError
-    with the path of the invalid node in the file, and if h5py is missing.
-    """
+    with the path of the invalid node in the file, and if h5py is missing."""
     with open_tree(path) as root:
         return _grid(path, root, Omissions(path, tuple(drop), broken))
 
 
 def kinds_of(path: Path) -> dict[str, str]:
-    """Return the kind of boundary condition of each region of a file, in the names of CGNS."""
+    """Return the types of boundary condition (such as "BCWall") that a CGNS file gives to each boundary region, as a
+    dictionary from the name of the region to the CGNS names, separated by commas. Regions are named after families, or
+    after patches without a family."""
     with open_tree(path) as root:
         found: dict[str, dict[str, None]] = {}
         for base in root.children("CGNSBase_t"):
@@ -62,7 +63,8 @@ def kinds_of(path: Path) -> dict[str, str]:
 
 
 def describe_cgns(path: Path) -> str:
-    """Return a description of a file: its file format (HDF5 or ADF) and the precision of its coordinates."""
+    """Return a description of the CGNS file `path`: its file format (HDF5 or ADF) and the precision of its
+    coordinates."""
     with open_tree(path) as root:
         kinds = {
             array.kind
@@ -79,7 +81,7 @@ def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
     bases = root.children("CGNSBase_t")
     if len(bases) != 1:
         found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
-        raise HiresxError(f"{path}: {found} where one is wanted", "keep one base in the file" if bases else HINT)
+        raise HiresxError(f"{path}: {found} where one is expected", "keep one base in the file" if bases else HINT)
     (base,) = bases
     cells, physical = base.numbers((2,))
     if not (1 <= cells <= 3 and cells <= physical <= 3):
@@ -90,7 +92,7 @@ def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
         raise base.error("has no zone")
     names = {zone.node.name: b for b, zone in enumerate(zones)}
     if len({zone.block.name for zone in zones}) != len(zones):
-        raise base.error("two zones have one name")
+        raise base.error("two zones have the same name")
     blocks = [zone.block for zone in zones]
     parts, homes = patches(base, zones, left)
     connections = [c for b, zone in enumerate(zones) for c in _connections(base, zone, b, blocks, names, left)]

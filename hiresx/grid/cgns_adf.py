@@ -26,6 +26,7 @@ class AdfNode(Node):
 
     @property
     def form(self) -> str:
+        """Name of the file format with the version of ADF and the byte order."""
         return self._file.form
 
     def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:
@@ -60,7 +61,7 @@ class AdfNode(Node):
                     break
                 file, at = self._others.follow_link(file, header, place)
             else:
-                raise self.error(f"the link {name} leads in a circle")
+                raise self.error(f"the link {name} is part of a cycle of links")
             yield AdfNode(file, at, place, self._others)
 
 
@@ -92,15 +93,15 @@ class _Others:
                 at = dict(target.children(target.node(at))).get(part)
         if target is None or at is None:
             raise HiresxError(
-                f"{file.path}: {place}: the link leads nowhere", "put the file that it leads to back where it was"
+                f"{file.path}: {place}: the target of the link does not exist", "restore the file that it names"
             )
         return target, at
 
 
 @contextmanager
 def open_root(path: Path) -> Iterator[Node]:
-    """Open a file and yield its root node. Raises HiresxError, with the position of the byte, for a file that is
-    damaged."""
+    """Open a CGNS file in the older format ADF, and yield the root node of the tree. Raises HiresxError, with the
+    position of the byte, for a file that is damaged."""
     with ExitStack() as stack:
         others = _Others(stack)
         try:

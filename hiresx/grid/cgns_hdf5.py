@@ -1,8 +1,7 @@
-"""CGNS files in the form of HDF5 (CGNS file mapping for HDF5).
+"""CGNS files in the HDF5 format (CGNS file mapping for HDF5).
 
 A node is a group with the attributes name, label and type, its data the dataset " data", dimensions reversed; a link
-(type LK) leads to a group of this or of another file by the HDF5 link " link".
-"""
+(type LK) leads to a group of this or of another file by the HDF5 link " link"."""
 
 import re
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ class Hdf5Node(Node):
 
     @property
     def form(self) -> str:
+        """Name of the file format, "HDF5"."""
         return "HDF5"
 
     def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:
@@ -62,15 +62,15 @@ class Hdf5Node(Node):
         target = group.get(" link")
         if not isinstance(target, h5py.Group):
             raise HiresxError(
-                f"{self.path}: {place}: the link leads nowhere", "put the file that it leads to back where it was"
+                f"{self.path}: {place}: the target of the link does not exist", "restore the file that it names"
             )
         return target
 
 
 @contextmanager
 def open_root(path: Path) -> Iterator[Node]:
-    """Open a file and yield its root node. Raises HiresxError if h5py is missing, and with h5py's message for a damaged
-    file."""
+    """Open a CGNS file in the HDF5 format, and yield the root node of the tree. Raises HiresxError if h5py is missing,
+    and with h5py's message for a damaged file."""
     h5py = optional.import_required(
         "h5py", f"{path}: CGNS files in the form of HDF5 are read by h5py", "pip install h5py"
     )

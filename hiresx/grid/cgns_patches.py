@@ -43,10 +43,10 @@ class Zone:
 
 @dataclass(frozen=True)
 class Omissions:
-    """The boundary patches and connections that are left out when the file `path` is read. `names`: those that the case
-    names, as PATCH or ZONE/PATCH. `broken`: if it is a dictionary, patches without valid nodes are left out and added
-    to it with the reason. `seen`: the names of all patches and connections that were read. `met`: those of `names` that
-    were found."""
+    """The boundary patches and connections that are left out when the file `path` is read. `names`: the names in the
+    key `grid.drop` of the case, as PATCH or ZONE/PATCH. `broken`: if it is a dictionary, patches without valid nodes
+    are left out and added to it with the reason. `seen`: the names of all patches and connections that were read.
+    `met`: the names in `names` that the file has."""
 
     path: Path
     names: tuple[str, ...] = ()
@@ -55,7 +55,8 @@ class Omissions:
     met: set[str] = field(default_factory=set)
 
     def drops(self, zone: Node, node: Node) -> bool:
-        """True if a patch or connection of a zone is left out."""
+        """Return whether the user asked to leave out the boundary patch or connection `node` of `zone`. The names that
+        are found in the file are recorded for `check_all_found`."""
         both = {node.name, f"{zone.name}/{node.name}"}
         self.seen[f"{zone.name}/{node.name}"] = None
         self.met.update(both.intersection(self.names))
@@ -63,8 +64,8 @@ class Omissions:
 
     @contextmanager
     def naming(self, zone: Node, node: Node) -> Iterator[None]:
-        """Return a context in which the hint of an error also names the key of the case by which the patch `node` of
-        `zone` is left out."""
+        """Return a context in which errors about the patch `node` of `zone` get a longer hint: it also says which key
+        of the case leaves this patch out."""
         try:
             yield
         except HiresxError as error:
@@ -72,7 +73,8 @@ class Omissions:
             raise HiresxError(error.message, f"{error.hint}; {key}") from None
 
     def check_all_found(self) -> None:
-        """Raises HiresxError if `grid.drop` has a name that the file does not have."""
+        """Raise HiresxError if the key `grid.drop` of the case names a patch or connection that the CGNS file does not
+        have."""
         for name in self.names:
             if name not in self.met:
                 hint = did_you_mean(name, list(self.seen), "patches and connections")
@@ -80,9 +82,9 @@ class Omissions:
 
 
 def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
-    """Yield the boundary patches of `zone` in `base`: (node, name of its region, kind of condition). The region has the
-    name of the patch's family or, without a family, of the patch. The kind is that of the family if the patch refers to
-    it, and "" if the file has none."""
+    """Yield the boundary patches of `zone` in `base`, each as (CGNS node, region name, type of boundary condition). The
+    region has the name of the patch's family or, without a family, of the patch. The type, such as "BCWall", is the
+    type of the family if the patch refers to it, and "" if the file has none."""
     families = {family.name: family for family in base.children("Family_t")}
     for patch in (patch for holder in zone.children("ZoneBC_t") for patch in holder.children("BC_t")):
         kind = patch.text() if patch.has_data else ""
@@ -95,8 +97,10 @@ def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
 
 
 def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[FacePart], list[str]]:
-    """Return the parts of faces of all boundary patches, walls first, and the names of their regions. `base`: the base
-    of the file. `zones`: its zones, one for each block. `left`: the patches to leave out."""
+    """Return the face nodes of all boundary patches of a CGNS file, walls first, and the names of the regions to which
+    the patches belong. `base`: the base of the file. `zones`: its zones, one for each block. `left`: the patches that
+    the user leaves out. Raises HiresxError for a patch whose nodes are not on a face, unless `left.broken` collects
+    such patches."""
     found = []
     for b, zone in enumerate(zones):
         for patch, name, kind in conditions(base, zone.node):
@@ -126,7 +130,8 @@ def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[Fa
 
 
 def abuts(general: Node) -> bool:
-    """True if a connection has the type `Abutting`: the faces lie on each other but do not share nodes."""
+    """Return whether a general CGNS connectivity node has the type `Abutting`: two faces that lie on each other without
+    common nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 
@@ -174,9 +179,9 @@ def _of_faces(
 
 
 def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
-    """Return the face of a zone on which the nodes `low` to `high` lie, and their half-open index range. `low`, `high`:
-    (i, j, k) counted from 1. Raises HiresxError, with the path of `node` in the file, if they lie on no face or on an
-    edge."""
+    """Return the block face that contains all nodes from `low` to `high`, and their half-open index range from 0.
+    `low`, `high`: (i, j, k) counted from 1, as in CGNS. `zone`: the zone of the block. Raises HiresxError, with the
+    path of `node` in the file, if the nodes lie on no face or on an edge."""
     block = zone.block
     size = block.size[: zone.dimensions]
     shown = f"{low.tolist()} to {high.tolist()}"

@@ -1,7 +1,6 @@
-"""The tree of nodes that a CGNS file is, in either of its forms: HDF5 (`cgns_hdf5.py`) or ADF (`cgns_adf.py`).
+"""The tree of nodes in a CGNS file, in either file format: HDF5 (`cgns_hdf5.py`) or ADF (`cgns_adf.py`).
 
-Arrays are shown with the dimensions of Fortran reversed: coordinates as [k, j, i].
-"""
+Arrays are shown with the dimensions of Fortran reversed: coordinates as [k, j, i]."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +39,7 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """Type of the node's data as NumPy names it; "" without data."""
+        """Type of the node's data as a NumPy name, such as "float64"; "" if the node has no data."""
         found = self._data_shape()
         return "" if found is None else found[1].name
 
@@ -57,19 +56,21 @@ class Node:
         raise NotImplementedError
 
     def error(self, what: str, hint: str = HINT) -> HiresxError:
-        """Return a HiresxError for this node. `what`: the error. `hint`: what to do about it."""
+        """Return a HiresxError whose message names the file and the path of this node. `what`: the description of the
+        error. `hint`: the advice to the user."""
         return HiresxError(f"{self.path}: {self.place or '/'}: {what}", hint)
 
     def children(self, label: str) -> "list[Node]":
-        """Return the children with a label, in the order of their creation if the file knows it, else by name."""
+        """Return the child nodes with the CGNS label `label`, such as "Zone_t", in the order of their creation if the
+        file records this order, otherwise in the order of their names."""
         return [node for node in self._below() if node.label == label]
 
     def child(self, name: str) -> "Node | None":
-        """Return the first child of this name; None without one."""
+        """Return the first child node called `name`; None if there is none."""
         return next((node for node in self._below() if node.name == name), None)
 
     def require_child(self, name: str) -> "Node":
-        """Return the first child of this name. Raises HiresxError without one."""
+        """Return the first child node called `name`. Raises HiresxError if there is none."""
         node = self.child(name)
         if node is None:
             raise self.error(f"has no {name}")
@@ -81,30 +82,33 @@ class Node:
         return self._data_shape() is not None
 
     def numbers(self, shape: tuple[int, ...], real: bool = False) -> np.ndarray:
-        """Return the data of the node as numbers: int64, or float64 if `real`. Raises HiresxError if they do not have
-        the given `shape`."""
+        """Return the data of the node as an array of numbers: int64, or float64 if `real`. Raises HiresxError if the
+        data are not numbers of the given `shape`."""
         found, kind = self._of_kind("iuf" if real else "iu")
         if found != shape:
             raise self.error(f"holds {kind} of shape {found} instead of {shape}")
         return self._cast(real)
 
     def integer_rows(self, width: int) -> np.ndarray:
-        """Return the data of the node as an array (n, `width`) of integers."""
+        """Return the data of the node as an integer array (n, `width`). Raises HiresxError for data of another type or
+        shape."""
         found, kind = self._of_kind("iu")
         if len(found) != 2 or found[1] != width or not found[0]:
             raise self.error(f"holds {kind} of shape {found} instead of rows of {width}")
         return self._cast(False)
 
     def nodes(self, shape: tuple[int, int, int]) -> Nodes:
-        """Return the data of the node as a coordinate of a block of this `shape` (nk, nj, ni). Those of a large file
-        are not read yet."""
+        """Return the data of the node as one coordinate of all grid points of a block, (nk, nj, ni). The data of a
+        large file are not read yet. `shape`: the expected shape (nk, nj, ni). Raises HiresxError for data of another
+        type or shape."""
         found, kind = self._of_kind("iuf")
         if (1,) * (3 - len(found)) + found != shape:
             raise self.error(f"holds {kind} of shape {found} instead of {shape}")
         return StoredCoordinates.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
-        """Return the data of the node as an array (n,) of finite real numbers. `most`: the largest allowed n."""
+        """Return the data of the node as an array (n,) of finite real numbers. Raises HiresxError for more than `most`
+        numbers, and for numbers that are not finite."""
         shape, _ = self._of_kind("iuf")
         if np.prod(shape) > most:
             raise self.error(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")
@@ -114,14 +118,15 @@ class Node:
         return values
 
     def text(self) -> str:
-        """Return the data of the node as text."""
+        """Return the data of the node as one string. Raises HiresxError if the data are not text."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.error("holds no text")
         return plain(self._array())
 
     def rows(self, width: int) -> list[str]:
-        """Return the data of the node as text in rows of `width` characters."""
+        """Return the data of the node as a list of strings, which the file stores as rows of `width` characters. Raises
+        HiresxError if the data are not text."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.error("holds no text")
@@ -131,12 +136,12 @@ class Node:
     def _of_kind(self, kinds: str) -> tuple[tuple[int, ...], np.dtype]:
         found = self._data_shape()
         if found is None or found[1].kind not in kinds:
-            raise self.error("has no data of the kind that is wanted")
+            raise self.error("has no data of the expected type")
         return found
 
     def _below(self) -> "Iterator[Node]":
         if self.place.count("/") > DEEPEST:
-            raise self.error("the tree is too deep: a link leads in a circle")
+            raise self.error("the tree is too deep: its links form a cycle")
         return self._all()
 
     def _cast(self, real: bool) -> np.ndarray:
@@ -145,12 +150,13 @@ class Node:
 
 
 def is_cgns(start: bytes) -> bool:
-    """True if a file may be a CGNS file. `start`: its first bytes, 32 or more."""
+    """Return whether a file begins like a CGNS file (HDF5 or ADF). `start`: the first bytes of the file, 32 or more."""
     return start.startswith((HDF5, *adf.STARTS))
 
 
 def plain(value: Any) -> str:
-    """Convert `value`, an array of characters or bytes, to a string."""
+    """Return `value`, an array of characters or bytes, as a string up to the first zero byte, without surrounding
+    blanks."""
     if isinstance(value, np.ndarray):
         value = value.tobytes()
     if isinstance(value, bytes):

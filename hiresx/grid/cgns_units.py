@@ -1,8 +1,7 @@
 """Units of the lengths in a CGNS file (SIDS, chapter 4: data class, dimensional units, exponents, conversion).
 
-Each of these may be given for the base and again for anything below it; the nearest one applies. Lengths with units are
-converted to metres. Lengths without units, or that are declared dimensionless, are not changed.
-"""
+Each of these may be given for the base and again for any node below it; the nearest one applies. Lengths with units are
+converted to metres. Lengths without units, or that are declared dimensionless, are not changed."""
 
 from dataclasses import dataclass, replace
 
@@ -28,15 +27,15 @@ class Units:
     kind: str = ""
 
     def below(self, node: Node) -> "Units":
-        """Return the units that apply to a child `node`. Raises HiresxError for a unit that is not one of CGNS, with
-        its name."""
+        """Return the units that apply to the CGNS node `node`, a child of the node to which these units apply. The
+        child may replace them. Raises HiresxError, with the name, for a unit of length that CGNS does not define."""
         found = self
         for child in node.children("DataClass_t"):
             found = replace(found, kind=child.text())
         for child in node.children("DimensionalUnits_t"):
             names = child.rows(WIDTH)
             if len(names) <= LENGTH:
-                raise child.error(f"names {plural(len(names), 'unit')}, 5 are wanted")
+                raise child.error(f"names {plural(len(names), 'unit')}, 5 are expected")
             if names[LENGTH] not in (*METRES, "Null", "UserDefined", ""):
                 raise child.error(f'"{names[LENGTH]}" is no unit of length', f"the standard knows {', '.join(METRES)}")
             found = replace(found, unit=names[LENGTH])
@@ -49,7 +48,7 @@ class Units:
 
     @property
     def describe(self) -> str:
-        """Description of the conversion of lengths; "" if there is none."""
+        """Sentence on the conversion of coordinates to metres, for the log; "" if there is none."""
         if self.metres != 1.0:
             return f"coordinates in the unit {self.unit} scaled by {self.metres:g} to metres"
         if self.unit == "UserDefined" and self.kind not in PURE:
@@ -58,8 +57,9 @@ class Units:
 
 
 def conversion(array: Node, units: Units) -> tuple[float, float]:
-    """Return (factor, offset) by which the coordinates in `array` are converted to metres: factor times coordinate plus
-    offset. Raises HiresxError for a unit that is not a length."""
+    """Return (factor, offset) with which a coordinate array of a CGNS file is converted to metres: factor times
+    coordinate plus offset. `array`: the CGNS node of the array. `units`: the units that apply to it. Raises HiresxError
+    for a unit that is not a length."""
     for child in array.children("DimensionalExponents_t"):
         exponents = child.vector(8)
         if len(exponents) < 5 or exponents[LENGTH] != 1 or np.any(np.delete(exponents, LENGTH)):

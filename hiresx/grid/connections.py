@@ -1,7 +1,7 @@
 """Connections: the donor nodes for the ghosts of a face that touches another block, or the opposite face of its own
 block."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,7 +44,7 @@ class Connection:
     over_a_pole: bool = False
 
     def renumbered(self, first: int) -> "Connection":
-        """Return the same connection of blocks that are counted from `first` on."""
+        """Return this connection for a list of blocks in which every block number is greater by `first`."""
         return Connection(
             self.block + first, self.face, self.range, self.donor + first, self.matrix, self.offset, self.translation,
             self.rotation, self.over_a_pole,
@@ -52,7 +52,8 @@ class Connection:
 
     @property
     def motion(self) -> Motion:
-        """The rotation and translation that move the donor's nodes to this block's ghosts."""
+        """Rigid motion (rotation and translation) that moves nodes of the donor block to the ghost nodes of this block;
+        the identity if the connection is not periodic."""
         return Motion(self.rotation, self.translation)
 
     @property
@@ -63,27 +64,29 @@ class Connection:
 
     @property
     def donor_direction(self) -> int:
-        """Direction of the donor block that corresponds to the direction normal to this block's face."""
+        """Index direction (0: i, 1: j, 2: k) of the donor block that continues the direction normal to this block's
+        face."""
         return self._turn[0]
 
     @property
     def sign(self) -> int:
-        """Factor by which the donor's flux along `donor_direction` is multiplied to give this block's flux through the
-        face. It accounts for the sense of the index, and for a change of handedness, since area vectors (grad xi)/J are
-        x_eta cross x_zeta."""
+        """Factor, 1 or -1, that converts the donor's flux along `donor_direction` to this block's flux through the
+        connected face. It is -1 if the two indexes run in opposite directions, and changes its sign if the motion of
+        the connection reverses the handedness, since area vectors (grad xi)/J are x_eta cross x_zeta."""
         hands = 1 if self.rotation is None else round(float(np.linalg.det(self.rotation)))
         return self._turn[1] * hands
 
     @property
     def donor_face(self) -> str:
-        """Face of the donor beside which the nodes lie from which the ghosts are copied."""
+        """Name of the donor block's face that touches this connection. The ghosts are copied from the nodes next to
+        it."""
         e = self.donor_direction
         inwards = side(self.face) * self.matrix[e][direction(self.face)]
         return FACES[2 * e + (inwards < 0)]
 
     def ghosts(self, layers: int, size: tuple[int, int, int]) -> Integers:
-        """Return the index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j,
-        k. `size`: (ni, nj, nk) of the block."""
+        """Return the indexes i, j, k of the ghost nodes behind the connected face nodes, in `layers` layers: an integer
+        array (3, ...) whose further axes run along i, j and k. `size`: (ni, nj, nk) of the block."""
         d = direction(self.face)
         n = size[d]
         normal = np.arange(-layers, 0) if side(self.face) < 0 else np.arange(n, n + layers)
@@ -91,7 +94,8 @@ class Connection:
         return np.stack(np.meshgrid(*axes, indexing="ij"))
 
     def donors(self, index: Integers) -> Integers:
-        """Return the indexes (3, ...) of the donor nodes of ghost nodes with the indexes `index` (3, ...)."""
+        """Return the indexes (3, ...) of the donor block's nodes from which ghost nodes are copied. `index` (3, ...):
+        the indexes i, j, k of the ghost nodes in this block."""
         found = np.empty_like(index)
         for e, (row, offset) in enumerate(zip(self.matrix, self.offset, strict=True)):
             d = next(d for d in range(3) if row[d])  # a signed permutation
@@ -110,13 +114,12 @@ def _direction_and_sign(matrix: IntMatrix, face: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Touching:
-    """Nodes of an unconnected face that lie on the face `other_face` of the block `other`, or inside that block
+    """Nodes of a face without a connection that lie on the face `other_face` of the block `other`, or inside that block
     (`other_face` is None).
 
     `range`: half-open ranges of the nodes around all cells concerned. `cells`: the number of these cells. `place`: the
     centre of the first one. `one_step`: whether both faces are whole, and each grid line continues with the nodes of
-    the other face. `over`: whether both blocks lie on the same side of their faces, so that they overlap.
-    """
+    the other face. `over`: whether both blocks lie on the same side of their faces, so that they overlap."""
 
     block: int
     face: str
@@ -129,7 +132,8 @@ class Touching:
     over: bool = False
 
     def describe(self, blocks: Sequence[Block]) -> str:
-        """Return a description for messages."""
+        """Return a sentence for messages: which nodes of which face lie on, or inside, which other block. `blocks`: the
+        blocks of the grid."""
         nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
         where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {format_vector(self.place)}"
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
@@ -140,12 +144,14 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """True if the two faces are the two ends of one block, which is closed except for one step between them."""
+        """Whether the two faces are the opposite ends of one block that closes on itself except for one grid step
+        between them."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
     def hint(self, blocks: Sequence[Block]) -> str:
-        """Return a hint for messages: how to connect the faces without moving nodes."""
+        """Return the advice for an error message: how to connect the two faces without moving nodes, if that is
+        possible. `blocks`: the blocks of the grid."""
         name, d = blocks[self.block].name, self.face[0]
         if self.closes:
             return (
@@ -177,6 +183,8 @@ class Grid:
     touching: tuple[Touching, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.blocks, Iterable) or not all(isinstance(block, Block) for block in self.blocks):
+            raise HiresxError(f"blocks: {self.blocks!r:.60} is not a list of blocks", "see the documentation of Grid")
         object.__setattr__(self, "blocks", tuple(self.blocks))
         object.__setattr__(self, "connections", tuple(self.connections))
         period = tuple(self.period) or tuple(dict[str, Vector | Motion]() for _ in self.blocks)
@@ -192,7 +200,7 @@ class Grid:
 
     @property
     def points(self) -> int:
-        """Number of nodes of all blocks."""
+        """Total number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
 
     @property
@@ -202,17 +210,16 @@ class Grid:
 
 
 def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None = None) -> list[Connection]:
-    """Return the two connections that make direction `axis` ("i", "j", "k") of a block periodic, on the two whole faces
-    or on the nodes of `range_` (on either face).
+    """Return the two connections that make the index direction `axis` ("i", "j", "k") of a block periodic. They connect
+    the two whole faces, or the nodes of `range_` on both faces. `block`: the number of the block.
 
-    If the period moves the face at the lower end onto that at the upper end, both contain the same nodes (layout
+    If the period moves the face at the lower end onto the face at the upper end, both contain the same nodes (layout
     "shared"), and ghost -1 is node n - 2. Otherwise the image of the lower face must lie one spacing beyond the upper
-    face (layout "offset"), and ghost -1 is node n - 1. If the period includes a rotation, ghosts are rotated.
+    face (layout "offset"), and ghost -1 is node n - 1. In the offset layout the step across the seam must be between
+    1/4 and 4 times both of its neighbours. If the period includes a rotation, ghosts are rotated.
 
-    Raises HiresxError if the grid has no period in that direction. Raises HiresxError if neither layout fits, with the
-    first node that does not fit. In the offset layout the step across the seam must be between 1/4 and 4 times both of
-    its neighbours.
-    """
+    Raises HiresxError if the grid has no period in that direction, and, with the first node that does not fit, if
+    neither layout fits."""
     b = grid.blocks[block]
     d = AXES.index(axis)
     low, high = FACES[2 * d], FACES[2 * d + 1]
@@ -267,13 +274,11 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 
 
 def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Return where a connection does not continue the grid, in the offset layout (the two blocks have no common nodes):
-    True (...) for such grid lines.
-
-    The arguments are four planes of nodes (3, ...) in the order in which a grid line passes them. The seam lies between
-    `last` and `first`. A grid line is continued if its step over the seam has the direction of both neighbouring steps
-    and between 1/4 and 4 times their length. Lines that are collapsed to a point, as on a pole, count as continued.
-    """
+    """Return a mask (...) of the grid lines that do not continue smoothly over a connection of two blocks without
+    common nodes. The arguments are four planes of node coordinates (3, ...) in the order in which a grid line passes
+    them; the connection lies between `last` and `first`. A grid line is continued if its step over the connection has
+    the direction of both neighbouring steps and between 1/4 and 4 times their length. Lines that are collapsed to a
+    point, as on a pole, count as continued."""
     seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)

@@ -112,13 +112,12 @@ class Connectivity(Table):
 
 
 def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
-    """Return the grid of `blocks` with the names, regions, connections and periods of a connectivity file. The file has
-    the form of HiResX or of another program (`hiresx.grid.foreign`).
+    """Return the grid of `blocks` with the names, regions, connections and periods from a connectivity file of a Plot3D
+    grid. The file `path` has the TOML format of HiResX or the format of another program (`hiresx.grid.foreign`).
 
-    Where patches share a line of nodes, a region has priority over a connection, and an earlier connection over a later
-    one. The nodes are not compared here: see `hiresx.grid.connectivity_check`. Raises HiresxError naming the file and
-    the entry.
-    """
+    Where two entries name the same line of nodes, a region (a named part of a face) has priority over a connection, and
+    an earlier connection over a later one. The nodes are not compared here: see `hiresx.grid.connectivity_check`.
+    Raises HiresxError naming the file and the entry."""
     other = foreign.tables(path, blocks)
     data = toml.read(path) if other is None else other
     try:
@@ -243,8 +242,8 @@ def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], inde
 
 
 def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
-    """Return the rotation and translation of a [grid] or connectivity table as one motion. If both `rotation` and
-    `translation` have a translation, these are added."""
+    """Return the rigid motion that consists of the `rotation` and the `translation` given in a table of a case or
+    connectivity file. A translation within `rotation` is added to `translation`."""
     shift = np.zeros(3) if translation is None else np.array(translation, dtype=float)
     if rotation is None:
         return motion(translation=shift)
@@ -312,12 +311,9 @@ def _periods(
 
 
 def write_connectivity(path: str | Path, grid: Grid) -> None:
-    """Write the data of a grid that `write_plot3d` does not store to the file `path`: names, regions, connections and
-    periods.
-
-    Reading the two files gives the same grid. Raises HiresxError for connections that the format cannot represent, and
-    if the file cannot be written.
-    """
+    """Write a connectivity file: the block names, regions, connections and periods of `grid`, which a Plot3D file
+    cannot store. Reading this file and the file by `write_plot3d` gives the same grid. Raises HiresxError for
+    connections that the format cannot represent, and if the file cannot be written."""
     path = Path(path)
     blocks = grid.blocks
     document: dict[str, Any] = {"blocks": [block.name for block in blocks]}

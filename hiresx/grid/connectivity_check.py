@@ -33,8 +33,8 @@ OF_STEP = 0.25
 class ConnectionCheck:
     """The result of the check of one connection. `layout`: "shared" or "offset". `gap`: the largest distance of nodes
     that should coincide, in L (0 in the offset layout). `nodes`: the number of compared nodes. `stretching`: the
-    largest ratio (1 or more) of neighbouring spacings along the grid lines that pass the face. `steepest`: the node
-    (i, j, k) of the face on that line."""
+    largest ratio (1 or more) of neighbouring spacings along the grid lines that pass the face. `steepest`: the node (i,
+    j, k) of the face on the grid line with this ratio."""
 
     connection: Connection
     layout: str
@@ -45,21 +45,20 @@ class ConnectionCheck:
 
 
 def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
-    """Check every connection and return one result for each. For every node of a connection these conditions are
-    checked:
-
+    """Check that the connections between blocks agree with the coordinates of the nodes, and return one result for each
+    connection. For every node of a connection these conditions are checked:
     - It lies on its face, and the donor has three layers of nodes for the ghosts.
-    - In the shared layout the node coincides with the donor's node, after the connection's motion, to 1e-6 of the
-      block's extent and a quarter of the shortest step beside it.
-    - In the offset layout the grid line continues forwards from the block into the donor, with a step between 1/4 and 4
-      times its neighbours, and the lines beside it do so in the same order.
+    - If both blocks contain the nodes of the face (shared layout), the node coincides with the donor's node, after the
+      connection's motion, to 1e-6 of the block's extent and a quarter of the shortest step beside it.
+    - If they do not (offset layout), the grid line continues forwards from the block into the donor, with a step
+      between 1/4 and 4 times its neighbours, and neighbouring lines do so in the same order.
     - The two blocks have the same handedness, and lie on opposite sides of the face.
-    - The donor's ghosts there are copied from the same nodes. Nodes on the border of a range are excepted, because they
-      may belong to another patch.
+    - Another connection leads back: at the same nodes, the ghosts of the donor are copied from this block, by the
+      inverse index map and motion. Nodes on the border of a range are excepted, because they may belong to another
+      patch.
 
-    `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with
-    block, (i, j, k), the coordinates and those of the donor node.
-    """
+    `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with the
+    block, the indexes (i, j, k), the coordinates of the node and the coordinates of the donor node."""
     with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         checks = [_check(blocks, connection) for connection in connections]
         _check_way_back(blocks, connections)
@@ -227,8 +226,9 @@ def _stretching(blocks: Sequence[Block], c: Connection, layout: str) -> np.ndarr
 
 
 def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
-    """Return the lengths (ni, nj, nk) of three steps of the grid lines through connection `c`: the last one before the
-    face and the next two. In the offset layout the second one crosses the seam."""
+    """Return the lengths (ni, nj, nk) of three consecutive grid steps across a connection: the last step inside the
+    block and the next two. The axis normal to the face has one entry. `c`: the connection. In the offset layout (no
+    common nodes) the second step leads from one block to the other."""
     planes = _over_seam(blocks, c)
     return [np.linalg.norm(planes[n + 1] - planes[n], axis=0) for n in range(3)]
 
@@ -276,8 +276,9 @@ def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
 
 
 def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:
-    """Return the number of nodes of connection `c` that do not match in this `layout`, and the sum of their distances.
-    Of several possible orientations, the right one has the smallest."""
+    """Return the number of nodes of connection `c` that do not match the donor's nodes, and the sum of their distances.
+    Both are smallest for the right one of several possible orientations. `layout`: "shared" if the nodes must coincide,
+    "offset" if the donor's nodes lie one step beyond the face."""
     if layout == "shared":
         gap, bad = _gaps(blocks, c)
         return int(bad.sum()), float(gap.sum())

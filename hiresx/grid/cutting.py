@@ -31,8 +31,8 @@ Piece = tuple[int, Range]
 
 
 def even_starts(nodes: int, blocks: int) -> list[int]:
-    """Return the first nodes of `blocks` pieces of a line of `nodes` nodes. The lengths of the pieces differ by one
-    node at most. Raises HiresxError if a piece would be shorter than the stencil."""
+    """Return the indexes of the first nodes when a line of `nodes` nodes is divided into `blocks` parts whose lengths
+    differ by one node at most. Raises HiresxError if a part would have fewer nodes than the stencil needs."""
     if nodes < MINIMUM_NODES * blocks:
         raise HiresxError(
             f"grid.blocks = {blocks}: {nodes} nodes along i give no {blocks} blocks of {MINIMUM_NODES} nodes or more",
@@ -48,12 +48,10 @@ def cut_along_i(
     connections: Sequence[Connection] = (),
     period: Period | None = None,
 ) -> Grid:
-    """Cut `block` along i at the nodes `starts`, of which the first is 0. Returns the grid of the pieces, which have
-    the names `names`.
-
-    Each node belongs to one piece, and neighbouring pieces are connected. `connections`: the connections of the block
-    with itself. They and the regions of the block are cut in the same way. `period`: the period of the block, which is
-    also that of every piece.
+    """Divide `block` along the index i into several blocks, and return them as a grid. Each node belongs to one of the
+    new blocks, and consecutive new blocks are connected. `starts`: the index i of the first node of each new block;
+    starts[0] is 0. `names`: the names of the new blocks. `connections`: connections of the block with itself. They and
+    the regions of the block are divided in the same way. `period`: the period of the block, which every new block gets.
     """
     whole = whole_box(block.size)
     pieces = [(0, (ends, *whole[1:])) for ends in pairwise([*starts, block.size[0]])]
@@ -77,7 +75,8 @@ def _regions(block: Block, box: Range) -> dict[str, tuple[tuple[str, Range], ...
 
 
 def check_cover(blocks: Sequence[Block], pieces: Sequence[Piece]) -> None:
-    """Raises HiresxError unless every node of every block is in exactly one piece."""
+    """Raise HiresxError unless every node of every block is in exactly one of the `pieces`, each given as (block
+    number, box)."""
     for b, block in enumerate(blocks):
         ends = np.array([box for whole, box in pieces if whole == b]).reshape(-1, 3, 2)
         inside = (ends[:, :, 0] >= 0).all() and (ends[:, :, 1] <= block.size).all()
@@ -93,8 +92,9 @@ def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
 
 
 def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> Iterator[Connection]:
-    """Yield the connections between the pieces of each block, at all cuts. The ghosts of a piece, `layers` deep, are
-    nodes of the next piece."""
+    """Yield the connections between neighbouring pieces of the same block. `pieces`: the boxes into which the blocks
+    are divided, each as (block number, box). `layers`: number of ghost layers; the ghosts of a piece are nodes of the
+    neighbouring pieces. Raises HiresxError for a neighbouring piece with fewer nodes than ghost layers."""
     wanted, places = [], []
     for n, (b, box) in enumerate(pieces):
         size = blocks[b].size
@@ -119,8 +119,9 @@ def cut_connections(
     pieces: Sequence[Piece],
     layers: int = DIFFERENCE_REACH,
 ) -> Iterator[Connection]:
-    """Cut the connections of the blocks to their pieces on both sides; ghosts are `layers` deep. Raises HiresxError for
-    a piece with fewer than `layers` nodes behind a connection."""
+    """Yield the connections between pieces of blocks that result from the `connections` between the whole blocks.
+    `pieces`: the boxes into which the blocks are divided, each as (block number, box). `layers`: number of ghost
+    layers. Raises HiresxError for a piece with fewer than `layers` nodes behind a connection."""
     of_block = _PieceFinder(blocks, pieces)
     ends = of_block([(c.block, c.range) for c in connections])
     cut = [(c, n, range_) for c, found in zip(connections, ends, strict=True) for n, range_ in found]
@@ -141,8 +142,8 @@ def cut_connections(
 
 
 def within(box: Range, range_: Range) -> Range:
-    """Convert the range of nodes `range_` of a block to the indexes of its piece `box`, which count from the first node
-    of the piece."""
+    """Return half-open index ranges of a block as indexes relative to the first node of the piece `box` of this
+    block."""
     return shift_range(range_, triple(-lo for lo, _ in box))
 
 
@@ -178,7 +179,8 @@ def _on_face(box: Range, face: str, ghosts: Range) -> Range:
 
 
 def image(box: Range, matrix: Sequence[Sequence[int]], offset: Sequence[int]) -> Range:
-    """Return the box to which a signed permutation `matrix` (3, 3) and an `offset` (3,) map `box`."""
+    """Return the half-open index ranges onto which the index map `matrix` @ (i, j, k) + `offset` takes the nodes of
+    `box`. `matrix` (3, 3): a signed permutation. `offset` (3,): integers."""
     first, last = (_moved(tuple(ends), matrix) for ends in zip(*((lo, hi - 1) for lo, hi in box), strict=True))
     return triple((min(a, b) + o, max(a, b) + o + 1) for a, b, o in zip(first, last, offset, strict=True))
 

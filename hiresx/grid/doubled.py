@@ -26,15 +26,15 @@ class DoubledLine:
     of: int
 
     def describe(self) -> str:
-        """Return a description for messages."""
+        """Return a description for messages, such as "i = 3 and i = 4 coincide at 20 of 25 places"."""
         pair = f"{AXES[self.d]} = {self.first} and {AXES[self.d]} = {self.first + 1}"
         return f"{pair} coincide" if self.count == self.of else f"{pair} coincide at {self.count} of {self.of} places"
 
 
 def doubled_line(block: Block) -> DoubledLine | None:
-    """Return the two neighbouring grid lines (planes in three dimensions) that coincide at the largest fraction of
-    their nodes; None if no two have coincident nodes. Nodes on the faces along which the lines run are not considered,
-    since a face or its edge may be collapsed."""
+    """Return the pair of neighbouring grid lines (planes in three dimensions) of a block that coincide at the largest
+    fraction of their nodes; None if no two have coincident nodes. Nodes on the faces along which the lines run are not
+    considered, since a face or its edge may be collapsed."""
     found: list[DoubledLine] = []
     thick = [d for d in block.active if block.size[d] > 2]  # a block of two equal planes is a plane grid
     for d in thick:
@@ -63,8 +63,8 @@ def doubled_line(block: Block) -> DoubledLine | None:
 
 
 def refuse_doubled(grid: Grid) -> None:
-    """Raises HiresxError for the first block in which two neighbouring grid lines (planes in three dimensions) have
-    coincident nodes, since the cells between them have no volume. The message names both lines."""
+    """Raise HiresxError for the first block in which two neighbouring grid lines (planes in three dimensions) have
+    coincident nodes, since the cells between these lines have no volume. The message names both lines."""
     for block in grid.blocks:
         line = doubled_line(block)
         if line is not None:

@@ -12,8 +12,9 @@ from hiresx.grid.blocks import Block, Range, directions_along, rectangles_of_fac
 
 @dataclass(frozen=True)
 class FacePart:
-    """Nodes of a face of a block. `owner`: the name of the condition or connection to which they belong. `range`: as in
-    `Connection`."""
+    """A rectangle of nodes of a block face that belong to one boundary condition or connection. `block`: the number of
+    the block. `range`: half-open index ranges (i, j, k). `owner`: the name of the condition or connection for messages.
+    """
 
     block: int
     face: str
@@ -24,14 +25,13 @@ class FacePart:
 def assign_nodes(
     blocks: Sequence[Block], parts: Sequence[FacePart], owned: Sequence[FacePart] = (), strict: bool = True
 ) -> list[list[Range]]:
-    """Return, for each of `parts`, the nodes that no earlier part has, as disjoint ranges. Usually this is one range:
-    the part, or the part without a line of nodes at its border. The parts in `owned` come before all others and may
-    overlap each other.
+    """Assign every face node to one of the boundary conditions and connections that claim it: the first one. Returns,
+    for each of `parts` (rectangles of face nodes), the nodes that no earlier part has, as disjoint ranges. Usually this
+    is one range: the whole part, or the part without a line of nodes at its border. The parts in `owned` come before
+    all others and may overlap each other.
 
-    If `strict` is true, two parts may share one line of nodes (in two dimensions one node), and a HiresxError is raised
-    if they share more. It names both parts and the first common node. If `strict` is false, a later part has none of
-    the nodes that earlier parts have.
-    """
+    If `strict` is true, two parts may share one line of nodes (in two dimensions one node). If they share more, a
+    HiresxError names both parts and the first common node. If `strict` is false, any number of nodes may be shared."""
     owners: dict[tuple[int, str], np.ndarray] = {}
     assigned: list[list[Range]] = []
     everything = [*owned, *parts]

@@ -34,7 +34,8 @@ class ForeignPatch:
 
 
 class Lines:
-    """The lines of a text file with their numbers, for messages. `comment`: the character that begins a comment."""
+    """The lines of a text file, read one after another, with their line numbers for messages. `comment`: the character
+    that begins a comment."""
 
     def __init__(self, path: Path, comment: str = ""):
         self.path = path
@@ -49,36 +50,36 @@ class Lines:
         self._at = 0
 
     def error(self, what: str, hint: str = "correct the file, or write it again") -> NoReturn:
-        """Raises HiresxError with the text `what`, the name of the file and the number of the last line read. `hint`:
-        what to do."""
+        """Raise HiresxError with the text `what`, the name of the file and the number of the last line read. `hint`:
+        the advice to the user."""
         n = self._lines[min(self._at, len(self._lines)) - 1][0] if self._lines else 1
         raise HiresxError(f"{self.path}, line {n}: {what}", hint)
 
     @property
     def all(self) -> list[tuple[int, str]]:
-        """All lines, each with its number in the file (from 1)."""
+        """All lines that are neither empty nor comments, each with its line number in the file (from 1)."""
         return self._lines
 
     @property
     def has_more(self) -> bool:
-        """Whether a line is left to read."""
+        """Whether there are lines that have not been read."""
         return self._at < len(self._lines)
 
     def next(self, what: str) -> str:
-        """Read the next line. `what`: a description of the line for the message. Raises HiresxError at the end of the
-        file."""
+        """Read and return the next line. `what`: a description of the expected line for the error message. Raises
+        HiresxError at the end of the file."""
         if not self.has_more:
             self.error(f"the file ends before {what}")
         self._at += 1
         return self._lines[self._at - 1][1]
 
     def peek(self) -> str:
-        """Return the next line without reading it; empty at the end of the file."""
+        """Return the next line, which remains the next line to be read; "" at the end of the file."""
         return self._lines[self._at][1] if self.has_more else ""
 
     def integers(self, count: int, what: str) -> list[int]:
-        """Return the first `count` integers of the next line. `what`: a description of the line for the message. Raises
-        HiresxError if it has fewer."""
+        """Read the next line and return its first `count` words as integers. `what`: a description of the expected line
+        for the error message. Raises HiresxError for fewer words, and for words that are not integers."""
         words = self.next(what).replace(",", " ").split()
         try:
             return [int(word) for word in words[:count] if len(words) >= count or self.error(f"{what} is missing")]
@@ -87,7 +88,8 @@ class Lines:
 
 
 def choose_reader(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None:
-    """Return the reader of a connectivity file of another program, by its content; None for a HiResX file."""
+    """Return the function that reads the connectivity file `path` of another program (NMF, CFL3D, Gridgen, GridPro),
+    chosen by the content of the file; None for a file in the format of HiResX."""
     if path.suffix.lower() == ".toml":
         return None
     lines = Lines(path)
@@ -108,14 +110,15 @@ def choose_reader(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any
 
 
 def tables(path: Path, blocks: Sequence[Block]) -> dict[str, Any] | None:
-    """Return the content of a file of another program as the tables of a HiResX connectivity file; None for a HiResX
-    file. Raises HiresxError with the number of the line."""
+    """Return the connections and boundary regions in a connectivity file of another program (NMF, CFL3D, Gridgen,
+    GridPro), in the form of the tables of a HiResX connectivity file; None if `path` is a HiResX file. `blocks`: the
+    blocks of the grid. Raises HiresxError with the number of the line."""
     reader = choose_reader(path)
     return None if reader is None else reader(path, blocks)
 
 
 def is_wall(name: str) -> bool:
-    """True if the type of a boundary condition, by its name in a file or in this module, is a solid wall."""
+    """Return whether the name of a type of boundary condition denotes a solid wall: it contains "wall" or "solid"."""
     return any(word in name.lower() for word in ("wall", "solid"))
 
 

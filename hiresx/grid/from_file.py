@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.whole_files import describe_path
 from hiresx.case.error_messages import format_value
 from hiresx.case.grid_file import GridFile, Rotation
@@ -29,11 +30,11 @@ log = logging.getLogger(__name__)
 
 
 def read(spec: GridFile, directory: Path | None = None) -> Grid:
-    """Return the grid of a table [grid] with `file`, changed as the table says. Its connections are checked node by
-    node (`hiresx.grid.connectivity_check`). The key `period` applies to every block. Whether the nodes of a block have
-    this period is checked later, with its periodic boundary conditions. `directory`: the folder to which the paths in
-    the table are relative. Raises HiresxError, with the path and the place, for a file that cannot be read and for a
-    connection whose nodes do not match."""
+    """Return the grid of a case that reads its grid from a file, with the changes that the table [grid] of a case file
+    `spec` asks for. All connections are checked node by node (`hiresx.grid.connectivity_check`). The key `period`
+    applies to every block. Whether the nodes of a block have this period is checked later, with its periodic boundary
+    conditions. `directory`: the folder to which the paths in the table are relative. Raises HiresxError, with the path
+    and the location, for a file that cannot be read and for a connection whose nodes do not match."""
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
     grid, words = load_grid(spec, path, connectivity)
@@ -51,17 +52,18 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
     return replace(grid, period=tuple({**known, **period} for known in grid.period))
 
 
+@check_types
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
-    """Read the grid of a file, and a `connectivity` file if one is given, and change it to a form that the solver
-    accepts (`hiresx.grid.plane`). The format of the file is detected. Raises HiresxError with the place of the error.
-    """
+    """Read a grid file (Plot3D or CGNS) and return the grid in the form that the solver accepts: plane grids in the x-y
+    plane, right-handed blocks. `connectivity`: the connectivity file of a Plot3D grid, or None. The format of the file
+    is detected. Raises HiresxError with the location of the error."""
     return load_grid(GridFile(file=str(path)), path, connectivity)[0]
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
-    """Return (the grid of the file `path`, notes on the changes made to it). `spec`: which parts of the file are read,
-    and how the grid is changed. `connectivity`: the file with the connections and regions of a Plot3D grid, or None.
-    Raises HiresxError with the path."""
+    """Return (the grid of the file `path`, sentences on the changes made to it). `spec`: the table [grid] of a case
+    file, which says which parts of the file are read and how the grid is changed. `connectivity`: the connectivity file
+    of a Plot3D grid, or None. Raises HiresxError with the path."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)
@@ -73,9 +75,11 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """Return (the grid as it is in the file, whether the file or `connectivity` gives the connections, notes on the
-    conversion of coordinates to metres). `connectivity`: the connectivity file of a Plot3D grid, or None. `drop` and
-    `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError with the place of the error."""
+    """Return the unchanged grid of a Plot3D or CGNS file, whether the connections were given by the file or by
+    `connectivity`, and sentences on the conversion of coordinates to metres. `connectivity`: the connectivity file of a
+    Plot3D grid, or None. `drop`: names of CGNS boundary patches and connections to leave out. `broken`: a dictionary
+    that collects invalid CGNS patches; see `hiresx.grid.cgns.read_cgns`. Raises HiresxError with the location of the
+    error."""
     if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 
@@ -134,7 +138,8 @@ def _is_set(spec: GridFile, key: str) -> bool:
 
 
 def describe_form(path: Path) -> str:
-    """Return a description of the format, byte order and precision of a grid file. Raises the errors of reading it."""
+    """Return a description of a grid file for the user: format, byte order and precision. Raises HiresxError for a file
+    that is not a readable grid."""
     if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import describe_cgns
 
@@ -146,8 +151,8 @@ def describe_form(path: Path) -> str:
 
 
 def file_kind(path: Path) -> str:
-    """Return "CGNS" or "Plot3D", depending on the first bytes of the file. Raises HiresxError for a file that cannot be
-    read."""
+    """Return "CGNS" or "Plot3D", the kind of the grid file `path` according to its first bytes. Raises HiresxError for
+    a file that cannot be read."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe without a writer would block for ever
             raise ValueError(f"it {describe_path(path)}")

@@ -33,20 +33,19 @@ CLOSED = 1e-6
 
 
 def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
-    """Return the report of `hiresx info` on a grid file as JSON data.
-
+    """Return the report that `hiresx info` prints on a grid file, as JSON data. `connectivity`: the connectivity file
+    of a Plot3D grid, or None.
     - "form": file format, byte order and precision.
     - "blocks": for each block its name, its nodes as stored, the directions in which it is "thin" (1 or 2 nodes),
       "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines, grid lines that occur twice, the
       smallest and the largest "spacing" along grid lines, and the largest "ratio" of neighbouring spacings.
-    - "done": the changes that HiResX makes by itself, as text.
-    - "points", "connections", "regions": numbers of the resulting grid. "left": parts of its faces that belong to no
-      connection and no region, with their place and outward normal.
+    - "done": the changes to the grid that HiResX makes by itself, as text.
+    - "points", "connections", "regions": numbers of the resulting grid. "left": rectangles of face nodes that belong to
+      no connection and no region, with their centre and outward normal.
     - "meets": faces that lie on other blocks without being connected.
     - "jacobian": blocks in which the Jacobian is not positive, and why.
     - "broken": patches of a CGNS file whose nodes do not exist; they are left out.
-    - "refused": the reason if the file gives no valid grid.
-    """
+    - "refused": the reason if the file gives no valid grid."""
     with np.errstate(all="ignore"):  # a file may contain any finite number
         return _report(path, connectivity)
 
@@ -129,9 +128,10 @@ def _not_positive(bad: NotPositive) -> dict[str, Any]:
 
 
 def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
-    """Return the rectangles of face nodes that belong to no connection and no region, as dictionaries: "block", "face",
-    "nodes", "centre" (x, y, z) and "normal". The normal is the mean outward unit vector, or zero if the part is a
-    closed surface. A whole face that has collapsed to a line also has the key "collapsed"."""
+    """Return the rectangles of face nodes that belong to no connection and no region, which still need a boundary
+    condition. Each is a dictionary: "block", "face", "nodes", "centre" (x, y, z) and "normal". The normal is the mean
+    outward unit vector, or zero if the rectangle is a closed surface. A whole face that has collapsed to a line also
+    has the key "collapsed"."""
     found: list[dict[str, Any]] = []
     for b, block in enumerate(grid.blocks):
         held = [(c.face, c.range) for c in grid.connections if c.block == b]

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.arrays import Integers, Reals, triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, side
@@ -20,14 +21,15 @@ Place = tuple[int, str]  # number of a block, face
 AT_ONE_PLACE = 64
 
 
+@check_types
 def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
-    """Return the connections between faces (or parts of faces) whose nodes coincide one to one.
+    """Return the connections between faces (or parts of faces) of `blocks` whose nodes coincide one to one, found by
+    comparing coordinates.
 
     Nodes coincide if their distance is less than 1e-6 of the extent of the blocks and less than a thousandth of the
     smallest spacing. A contact along an edge or at a corner alone is not a connection, nor is a contact of a face that
-    has collapsed to a line. A line of nodes of a face that two contacts share belongs to the first. Raises HiresxError
-    for a block that occurs twice.
-    """
+    has collapsed to a line. A line of face nodes that two contacts share belongs to the first contact. Raises
+    HiresxError for a block that occurs twice."""
     _refuse_twins(blocks)
     with np.errstate(over="ignore", invalid="ignore"):
         faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed_direction(block, f) is None]
@@ -93,7 +95,8 @@ def _face_nodes(blocks: Sequence[Block], faces: Sequence[Place]) -> tuple[Reals,
 
 
 def matching_distance(blocks: Sequence[Block]) -> float:
-    """Return the largest distance, in L, of nodes that coincide."""
+    """Return the distance, in reference lengths, up to which two nodes count as coincident: 1e-6 of the largest extent
+    of the `blocks` or, if less, a thousandth of the smallest spacing."""
     extent = max(max(block.extents) for block in blocks)
     smallest = float("inf")
     for block in blocks:

@@ -31,14 +31,14 @@ class Motion:
 
     @property
     def inverse(self) -> "Motion":
-        """The inverse motion."""
+        """The inverse motion, which moves every point back to its original position."""
         if self.rotation is None:
             return Motion(None, _vector(-np.array(self.translation)))
         back = np.array(self.rotation).T
         return Motion(_matrix(back), _vector(-back @ np.array(self.translation)))
 
     def then(self, other: "Motion") -> "Motion":
-        """Return this motion followed by `other`, as one motion."""
+        """Return the single motion that has the effect of this motion followed by `other`."""
         turns = [np.array(m.rotation) for m in (other, self) if m.rotation is not None]
         turned = turns[0] @ turns[-1] if len(turns) == 2 else turns[0] if turns else None
         shift = _vector(other(np.array(self.translation)))
@@ -46,12 +46,12 @@ class Motion:
 
     @property
     def still(self) -> bool:
-        """True if the motion is the identity."""
+        """Whether the motion is the identity."""
         return self.rotation is None and not any(self.translation)
 
     @property
     def axis_and_angle(self) -> tuple[Vector, float]:
-        """Return the direction of the rotation axis and the angle in degrees, 0 to 180. The motion must have a
+        """Unit vector of the rotation axis, and rotation angle in degrees from 0 to 180. The motion must have a
         rotation."""
         r = np.array(self.rotation)
         axis = np.array([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]])
@@ -75,7 +75,7 @@ class Motion:
 
 
 def format_vector(vector: Iterable[float]) -> str:
-    """Format three numbers for a message."""
+    """Return three numbers as text with six significant digits, such as "(0, 0.5, 1)"."""
     return "({:.6g}, {:.6g}, {:.6g})".format(*(float(v) + 0.0 for v in vector))
 
 
@@ -97,8 +97,8 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 def motion(
     rotation: np.ndarray | None = None, centre: Vector = (0.0, 0.0, 0.0), translation: Iterable[float] = (0.0, 0.0, 0.0)
 ) -> Motion:
-    """Return the motion that rotates about the point `centre` by the matrix `rotation` (3, 3) and then moves by
-    `translation`."""
+    """Return the rigid motion that rotates about the point `centre` by the matrix `rotation` (3, 3) and then moves by
+    `translation`. Without `rotation` it is a translation."""
     if rotation is None or np.abs(rotation - np.eye(3)).max() < SAME_ROTATION:
         return Motion(None, _vector(translation))
     return Motion(_matrix(rotation), _vector(np.array(centre) - rotation @ np.array(centre) + np.array(translation)))

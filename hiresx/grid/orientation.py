@@ -16,10 +16,10 @@ LAYOUTS = ("shared", "offset")
 
 
 def matrix_of(transform: Sequence[int]) -> IntMatrix:
-    """Return the matrix (3, 3) of a transform [a, b, c]. Direction i of the block corresponds to direction |a| of the
-    donor (1: i, 2: j, 3: k), in the same sense if a > 0 and in the opposite sense if a < 0; j corresponds to |b|, and k
-    to |c| (as in CGNS and Gridgen). For two dimensions two entries suffice. Raises ValueError if the result is not a
-    signed permutation."""
+    """Return the index matrix (3, 3) of a CGNS transform [a, b, c] between two connected blocks. Direction i of the
+    block corresponds to direction |a| of the donor block (1: i, 2: j, 3: k), in the same sense if a > 0 and in the
+    opposite sense if a < 0; j corresponds to |b|, and k to |c|. For two dimensions two entries suffice. Raises
+    ValueError if the result is not a signed permutation."""
     entries = [*transform, 3] if len(transform) == 2 else list(transform)
     if sorted(map(abs, entries)) != [1, 2, 3]:
         raise ValueError(f"{list(transform)} is not a permutation of 1, 2 and 3 with signs")
@@ -30,21 +30,23 @@ def matrix_of(transform: Sequence[int]) -> IntMatrix:
 
 
 def transform_of(matrix: IntMatrix) -> list[int]:
-    """Return the transform [a, b, c] of a signed permutation matrix."""
+    """Return the CGNS transform [a, b, c] of a signed permutation `matrix`: direction i of the block corresponds to
+    direction |a| of the donor block (1: i, 2: j, 3: k), in the opposite sense if a < 0; b and c belong to j and k."""
     return [next((e + 1) * matrix[e][d] for e in range(3) if matrix[e][d]) for d in range(3)]
 
 
 def extents(range_: Range) -> tuple[int, int, int]:
-    """Return the number of nodes of a range along i, j and k."""
+    """Return the numbers of nodes of half-open index ranges along i, j and k."""
     return triple(hi - lo for lo, hi in range_)
 
 
 def possible_matrices(
     blocks: Sequence[Block], own: tuple[int, str, Range], donor: tuple[int, str, Range]
 ) -> Iterator[IntMatrix]:
-    """Yield all matrices with which the nodes `own` can be connected to the nodes `donor`, each given as (block, face,
-    range). The ranges must have the same numbers of nodes, and the block must continue beyond its face into the donor.
-    Directions with a single node are not exchanged."""
+    """Yield all signed permutations of the indexes with which two rectangles of face nodes can be connected. `own`,
+    `donor`: the two rectangles, each as (block number, face, half-open index ranges). Both must have the same numbers
+    of nodes, and an index line that leaves the block through its face must enter the donor block. Directions with a
+    single node are not exchanged."""
     (b, face, range_), (p, donor_face, donor_range) = own, donor
     d, e = direction(face), direction(donor_face)
     active = blocks[b].active
@@ -73,10 +75,11 @@ def join(
     layout: str,
     motion: Motion,
 ) -> Connection:
-    """Return the connection of the nodes `own` to the nodes `donor`, each given as (block, face, range). `layout`:
-    "shared" if both blocks contain the nodes of the face, "offset" if the donor's nodes lie one step beyond them.
-    `motion` moves the donor to the block. Raises HiresxError if the two ranges do not have the same numbers of nodes
-    with `matrix`. `where`: the beginning of the message."""
+    """Return the connection of two rectangles of face nodes. `own`, `donor`: the two rectangles, each as (block number,
+    face, half-open index ranges). `matrix`: the signed permutation from indexes of the block to indexes of the donor.
+    `layout`: "shared" if both blocks contain the nodes of the face, "offset" if the donor's nodes lie one step beyond
+    them. `motion` moves the donor to the block. Raises HiresxError if `matrix` does not fit the two faces or their
+    numbers of nodes. `where`: the beginning of the error message."""
     b, face, range_ = own
     p, donor_face, donor_range = donor
     d, e = direction(face), direction(donor_face)
@@ -112,8 +115,9 @@ def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
 
 
 def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
-    """Return the layout of a connection, "shared" or "offset"; None if the ghosts begin farther inside the donor, or
-    outside of it. `blocks`: the blocks of the grid."""
+    """Return the layout of a connection: "shared" if both blocks contain the nodes of the face, "offset" if the donor's
+    nodes begin one step beyond them, and None if the ghosts begin elsewhere in the donor. `blocks`: the blocks of the
+    grid."""
     e = connection.donor_direction
     lowest = np.array([[lo] for lo, _ in connection.range])
     at_face = int(connection.donors(lowest)[e, 0])
@@ -123,8 +127,8 @@ def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
 
 
 def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
-    """Return the nodes on the donor's face that coincide with the nodes of a connection, or that are next to them in
-    the layout "offset". `blocks`: the blocks of the grid."""
+    """Return the half-open index ranges of the nodes on the donor's face that coincide with the nodes of a connection
+    (layout "shared") or lie one step beyond them (layout "offset"). `blocks`: the blocks of the grid."""
     corners = np.stack(_ends(connection.range), axis=1)
     image = connection.donors(corners)
     range_ = [(int(a.min()), int(a.max()) + 1) for a in image]
@@ -134,8 +138,8 @@ def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
 
 
 def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
-    """Return the connection in the opposite direction, which gives the donor its ghosts. It has the inverse index map
-    and the inverse motion. `blocks`: the blocks of the grid."""
+    """Return the reverse of a connection, which gives the donor block its ghosts. It has the inverse index map and the
+    inverse motion. `blocks`: the blocks of the grid."""
     m = np.array(connection.matrix)
     back = connection.motion.inverse
     return replace(
@@ -152,5 +156,6 @@ def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
 
 
 def faces_of(size: tuple[int, int, int], range_: Range, names: Sequence[str]) -> list[str]:
-    """Return those of the faces `names` of a block of `size` (ni, nj, nk) that contain the whole range of nodes."""
+    """Return the faces in `names` that contain all nodes of `range_` (half-open index ranges), for a block of `size`
+    (ni, nj, nk)."""
     return [name for name in names if range_[direction(name)] == face_range(name, size)[direction(name)]]

@@ -36,22 +36,22 @@ class Outline(ABC):
 
     @abstractmethod
     def outline(self, s: np.ndarray) -> np.ndarray:
-        """Return the points x + i y of the surface at x = s^2 along the mean line, of the shape of `s`: points of the
-        upper side for s > 0, of the lower side for s < 0. For |s| > 1 the points lie on the cut behind the trailing
-        edge."""
+        """Return points x + i y of a wing section and its wake cut, in chords, of the shape of `s`. The parameter s is
+        the signed square root of x along the mean line: s > 0 on the upper side, s < 0 on the lower side. For |s| > 1
+        the points lie on the cut behind the trailing edge."""
 
     def unfold(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
-        """Return w = sqrt(2 (z - `focus`)), of the shape of the points `z`. This conformal map takes the section to a
-        nearly straight line; the branch of the square root is chosen so that Im w > 0 on the surface. `side`: positive
-        for points z of the upper side, negative for the lower side. On the upper side the argument of z - focus rises
-        from about 0 on the cut to about pi at the nose; on the lower side it falls to -pi. Both sides have the same w
-        at the nose."""
+        """Return w = sqrt(2 (z - `focus`)), of the shape of the points `z` (complex, x + i y). This conformal map takes
+        the wing section to a nearly straight line. The branch of the square root is chosen so that Im w > 0 on the
+        surface. `side`: positive for points z of the upper side, negative for the lower side. On the upper side the
+        argument of z - focus rises from about 0 on the wake cut to about pi at the nose; on the lower side it falls to
+        -pi. Both sides have the same w at the nose."""
         turn = np.where(np.asarray(side) > 0, 1j, -1j)
         return np.sqrt(2 * (z - self.focus) / turn) * np.sqrt(turn) * turn.imag
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Return the points z of the outline at which the real part of w (see `unfold`) is `u`, found by bisection. The
-        result has the shape of `u`."""
+        """Return the points x + i y of the wing section and its wake cut whose images under the conformal map `unfold`
+        have the real parts `u`. They are found by bisection and have the shape of `u`."""
         low, high = -2 - np.abs(u), 2 + np.abs(u)
         for _ in range(60):
             s = 0.5 * (low + high)
@@ -61,11 +61,12 @@ class Outline(ABC):
 
 
 def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
-    """Return the nodes z (nj, ni) of a C-grid around the outline `section`, in chords. Direction i runs clockwise: from
-    the end of the cut along its lower side, the lower surface, the leading edge, the upper surface and the upper side
-    of the cut. Direction j runs to a half ellipse about the end of the cut. `spec`: the table of the grid, with its
-    counts and spacings. `beside`: distance of the plane from the end of a wing, in chords; the spacings at the surface
-    grow with it. Raises HiresxError for spacings that do not fit the counts of `spec`."""
+    """Return the nodes x + i y (nj, ni) of a plane C-grid around a wing section, in chords. The index i runs clockwise:
+    from the end of the wake cut along its lower side, the lower surface, the leading edge, the upper surface and the
+    upper side of the cut. The index j runs from the surface to a half ellipse about the end of the cut. `spec`: the
+    table [grid] of a case file with the numbers of nodes and the spacings. `section`: the outline of the wing section.
+    `beside`: distance of the plane beyond the tip of the wing, in chords; the spacings at the surface grow with it.
+    Raises HiresxError for spacings that do not fit the numbers of nodes."""
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline, beside)
     w = section.unfold(outline, u)

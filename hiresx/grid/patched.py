@@ -1,9 +1,8 @@
 """Patched faces: faces of blocks that touch without common nodes. This module extrapolates grid lines beyond such a
-face, and locates points in other blocks.
+face, and finds the indexes of points in other blocks.
 
 The nodes of a block define a smooth map: tensor products of polynomials through six nodes in each direction, of sixth
-order in the spacing.
-"""
+order in the spacing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,24 +27,25 @@ CHUNK = 2048
 
 
 def extrapolate(nodes: np.ndarray, degree: int, layers: int) -> np.ndarray:
-    """Extrapolate grid lines beyond a face. `nodes` (n, ...): positions of n nodes, from the face inwards. Returns the
-    positions (layers, ...) of the ghosts, the first layer first, on polynomials of `degree` < n through the first
-    degree + 1 nodes."""
+    """Return the positions (layers, ...) of ghost nodes by which grid lines are extrapolated beyond a face, the nearest
+    layer first. The ghosts lie on polynomials of `degree` < n through the degree + 1 nodes nearest to the face. `nodes`
+    (n, ...): positions of n nodes along each line, from the face inwards."""
     t = -np.arange(1.0, layers + 1)
     weights = lagrange(t, degree + 1)[0]
     return np.tensordot(weights, nodes[: degree + 1], axes=1)
 
 
 def degree_of(nodes: np.ndarray, layers: int) -> int:
-    """Return the highest degree, at most `HIGHEST`, of the polynomials by which all grid lines can be extrapolated
-    beyond a face (`continues_forward`). If there is none, the result is 1. `nodes` (n >= 5, 3, ...): positions from the
-    face inwards. `layers`: the number of ghosts."""
+    """Return the highest polynomial degree, at most 4, with which all grid lines can be extrapolated beyond a face
+    without turning or changing their spacing too fast (`continues_forward`); 1 if there is none. `nodes` (n >= 5, 3,
+    ...): positions from the face inwards. `layers`: the number of ghost layers."""
     return next((n for n in range(HIGHEST, 1, -1) if continues_forward(nodes, n, layers)), 1)
 
 
 def continues_forward(nodes: np.ndarray, degree: int, layers: int) -> bool:
-    """Return whether polynomials of `degree` continue all grid lines forwards over `layers` ghosts, with steps that
-    neither grow nor shrink too fast. `nodes` (n > degree, 3, ...): positions from the face inwards."""
+    """Return whether the extrapolation of all grid lines beyond a face by polynomials of `degree` continues forwards
+    over `layers` ghosts, with steps that neither grow nor shrink too fast. `nodes` (n > degree, 3, ...): positions from
+    the face inwards."""
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
     steps = np.diff(extrapolate(nodes, degree, layers), axis=0, prepend=nodes[:1])
@@ -69,8 +69,9 @@ def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]
 
 
 def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return, for each of the `points` (n, dimensions), in L, the indexes i, j, k of the nearest node of a block:
-    float64 (n, 3). `index` (3, m): indexes of the nodes among which the nearest is searched."""
+    """Return the node of a block that is nearest to each of the `points`, as float64 indexes i, j, k, (n, 3). `points`
+    (n, dimensions): coordinates in reference lengths. `index` (3, m): indexes of the nodes among which the nearest is
+    searched."""
     nodes = block.node(*index)[: points.shape[1]]
     centre = nodes.mean(axis=1, keepdims=True)
     nodes = nodes - centre
@@ -84,15 +85,17 @@ def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.nda
 
 @dataclass(frozen=True)
 class Wrap:
-    """A direction in which a block is connected with itself. A node beyond the upper end of the block coincides with
-    the node `step` before it, and a node beyond the lower end with the node `step` after it."""
+    """An index direction in which a block closes on itself, as in an O-grid. A node beyond the upper end of the block
+    coincides with the node `step` nodes before it, and a node beyond the lower end with the node `step` nodes after it.
+    """
 
     step: int
 
 
 def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap | None]:
-    """Return for each direction of block number `b` the `Wrap` by which the block is connected with itself, or None.
-    Only connections of whole faces without rotation are considered."""
+    """Return, for each index direction of block number `b`, whether the block closes on itself, as an O-grid does: a
+    `Wrap` with the number of nodes after which the block repeats, or None. Only connections of whole faces without
+    rotation are considered."""
     found: list[Wrap | None] = [None] * 3
     for d in block.active:
         whole = [(0, n) for n in block.size]
@@ -122,23 +125,25 @@ class BlockMap:
         self.high = np.array([n + halo if w else n for n, w in zip(block.size, wrapped, strict=True)])
 
     def base(self, xi: np.ndarray) -> np.ndarray:
-        """Return the first nodes (n, 3) of interpolation stencils at the real indexes `xi` (n, 3). A stencil is
-        centred, or as nearly centred as the end of the block allows."""
+        """Return the index (n, 3) of the first node of the interpolation stencil in each direction, for positions given
+        as real node indexes `xi` (n, 3). A stencil is centred, or as nearly centred as the end of the block allows."""
         base = np.floor(xi).astype(int) - WIDTH // 2 + 1
         base = np.clip(base, self.low, np.maximum(self.high - WIDTH, self.low))
         return np.where(np.array(self.block.size) > 1, base, 0)
 
     def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Lagrange weights of the nodes from `base` (n, 3) on and their derivatives at the real indexes `xi`
-        (n, 3), each (n, 3, WIDTH). In a direction with one node the weights are (1, 0, ...)."""
+        """Return the Lagrange interpolation weights of the six stencil nodes in each index direction, and their
+        derivatives with respect to the index, each (n, 3, 6). `xi` (n, 3): positions as real node indexes. `base` (n,
+        3): index of the first stencil node. In a direction with one node the weights are (1, 0, ...)."""
         value, slope = lagrange(xi - base)
         for d in range(self.dimensions, 3):
             value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0
         return value, slope
 
     def at(self, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions (n, dimensions), in L, at the real indexes `xi` (n, 3), and their derivatives with
-        respect to the indexes (n, dimensions, dimensions)."""
+        """Return the coordinates (n, dimensions), in reference lengths, of the positions with the real node indexes
+        `xi` (n, 3), and the derivatives of the coordinates with respect to the indexes, (n, dimensions, dimensions)
+        [point, coordinate, index]. Both are interpolated from the nodes of the block."""
         base = self.base(xi)
         value, slope = self.weights(xi, base)
         index = []
@@ -167,8 +172,9 @@ class BlockMap:
         return position.T, np.stack(slopes).transpose(2, 1, 0)
 
     def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Find the real indexes of `points` (n, dimensions), in L, by Newton's method. `start` (n, 3): first estimates.
-        Returns the indexes (n, 3), and whether the method converged (n,)."""
+        """Find the real node indexes at which the points lie in the block, by Newton's method. `points` (n,
+        dimensions): coordinates in reference lengths. `start` (n, 3): first estimates of the indexes. Returns the
+        indexes (n, 3), and whether the method converged (n,)."""
         parts = range(0, len(points), CHUNK)
         found = [self._locate(points[n : n + CHUNK], start[n : n + CHUNK]) for n in parts]
         if not found:
@@ -197,8 +203,8 @@ class BlockMap:
         return xi, rest < 1e-7
 
     def beyond(self, xi: np.ndarray) -> np.ndarray:
-        """Return how far, in cells (n,), the real indexes `xi` (n, 3) lie outside the range that can be interpolated; 0
-        inside."""
+        """Return how far, in cells (n,), the real node indexes `xi` (n, 3) lie outside the range in which the block can
+        be interpolated; 0 inside."""
         last = np.array(self.block.size) - 1
         low = np.array([-1.0 if w else 0.0 for w in self.wrapped])
         high = np.array([n + (1.0 if w else 0.0) for n, w in zip(last, self.wrapped, strict=True)])

@@ -35,9 +35,9 @@ LINE_TURNS = {
 
 
 def flatten(grid: Grid) -> tuple[Grid, list[str]]:
-    """Convert a grid whose blocks are thin (1 or 2 nodes) in one direction to a grid in the plane x-y, and one whose
-    blocks are thin in two directions to a grid along x. Returns the grid and notes on the changes; a grid without thin
-    blocks is returned unchanged.
+    """Convert a plane grid that is stored as a three-dimensional one (1 or 2 nodes in one direction) to a grid in the
+    x-y plane, and a line (1 or 2 nodes in two directions) to a grid along x. Returns the grid and sentences on the
+    changes; a three-dimensional grid is returned unchanged.
 
     Raises HiresxError if only some blocks are thin, if the two planes of a block differ, or if the grid lies in an
     oblique plane."""
@@ -117,14 +117,14 @@ def _spread(blocks: Sequence[Block], axis: str) -> float:
 
 
 def make_right_handed(grid: Grid) -> tuple[Grid, list[str]]:
-    """Return (the grid in which every left-handed block is reversed in i, notes). A block with cells of both
-    handednesses is not changed."""
+    """Return the grid with the index i reversed in every left-handed block, and sentences on the changes. A block with
+    cells of both handednesses is not changed."""
     return reverse_i(grid, [block.name for block in grid.blocks if hands(block) == "left"], "left-handed and ")
 
 
 def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, list[str]]:
-    """Return (the grid with the blocks `names` reversed in i, notes with the reason `why`). Raises HiresxError for a
-    name that does not exist."""
+    """Return the grid with the index i reversed in the blocks `names`, and sentences on the changes. `why`: the reason,
+    which the sentences contain. Raises HiresxError for the name of a block that does not exist."""
     known = [block.name for block in grid.blocks]
     for name in names:
         if name not in known:
@@ -137,8 +137,8 @@ def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, li
 
 
 def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
-    """Return the grid, scaled by `scale` and then moved by `by`, with the periods and motions of its connections
-    adapted."""
+    """Return the grid, scaled by the factor `scale` and then moved by `by`. The periods and the motions of the
+    connections are changed accordingly."""
 
     def transform(own: Motion) -> Motion:
         scaled = Motion(own.rotation, triple(scale * t for t in own.translation))
@@ -167,7 +167,8 @@ def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
 
 def checked_grid(grid: Grid) -> Grid:
-    """Return the grid with checked blocks. Raises the errors of `Block` for a block that is not supported."""
+    """Return the grid with blocks in which the solver can compute. Raises HiresxError for a block with coordinates that
+    are not finite, or with too few nodes (the conditions of `Block`)."""
     blocks = [
         Block(b.name, *b.coordinates, b.regions, b.rounding) if isinstance(b, RawBlock) else b for b in grid.blocks
     ]

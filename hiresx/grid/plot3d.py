@@ -10,6 +10,7 @@ from typing import IO, Literal
 
 import numpy as np
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.arrays import triple
 from hiresx.base.whole_files import writing
 from hiresx.errors import HiresxError
@@ -24,19 +25,18 @@ from hiresx.grid.stored_coordinates import Nodes
 SUBRECORD = 2**31 - 9
 
 
+@check_types
 def read_plot3d(path: str | os.PathLike[str]) -> list[Block]:
-    """Read the blocks "block-1", "block-2", ... of a Plot3D file, with float64 coordinates as in the file and z = 0 for
-    a 2-D file.
-
-    Form, byte order, precision, number of blocks, dimensions and blanking are detected. Sizes are compared with the
-    length of the file before memory is allocated. Raises HiresxError, with the line (ASCII) or byte (binary), for a
-    file that is not Plot3D, and for blanked nodes.
-    """
+    """Read the blocks of a Plot3D file, which get the names "block-1", "block-2", ... Coordinates are float64 and not
+    scaled; z is 0 for a 2-D file. Text or binary form, byte order, precision, number of blocks, dimensions and blanking
+    are detected. Sizes are compared with the length of the file before memory is allocated. Raises HiresxError, with
+    the line (ASCII) or byte (binary), for a file that is not Plot3D, and for blanked nodes."""
     return [Block(block.name, *block.coordinates, rounding=block.rounding) for block in raw_blocks(path)]
 
 
 def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
-    """Read the blocks of a Plot3D file of any size, before `hiresx.grid.plane` changes them."""
+    """Read the blocks of a Plot3D file, with any number of nodes in each direction. (`hiresx.grid.plane` may convert
+    them to blocks that the solver accepts.) Raises HiresxError for a file that cannot be read or is not Plot3D."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -65,6 +65,7 @@ def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
         raise HiresxError(f"{path}: {error.message}", error.hint) from None
 
 
+@check_types
 def write_plot3d(
     path: str | os.PathLike[str],
     grid: Grid,
@@ -75,9 +76,9 @@ def write_plot3d(
     planar: bool = False,
     single: bool = False,
 ) -> None:
-    """Write the blocks of a grid to the file `path`, which is replaced only when everything is written. `ascii`: text
-    instead of unformatted records. `precision`: "fp64" or "fp32". `big_endian`: whether the bytes of a number are in
-    the big-endian order. `planar`: the 2-D layout, without z and nk, for grids with nk = 1. `single`: the layout
+    """Write the blocks of a grid to the Plot3D file `path`, which is replaced only when everything is written. `ascii`:
+    text instead of unformatted records. `precision`: "fp64" or "fp32". `big_endian`: whether the bytes of a number are
+    in the big-endian order. `planar`: the 2-D layout, without z and nk, for grids with nk = 1. `single`: the layout
     without the number of blocks, for a grid of one block. Raises HiresxError if the layout does not fit the grid or the
     file cannot be written."""
     path = Path(path)

@@ -43,7 +43,7 @@ class RecordLayout:
 
     @property
     def describe(self) -> str:
-        """Description for messages."""
+        """Description of the layout for the user, such as "C stream, little-endian, double precision"."""
         return (
             f"{self.form}, {'big' if self.order == '>' else 'little'}-endian, "
             f"{'double' if self.real == 'f8' else 'single'} precision{', blanking' if self.blanked else ''}"
@@ -51,8 +51,9 @@ class RecordLayout:
 
 
 def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]]:
-    """Read the coordinates x, y, z of the blocks, each (nk, nj, ni). Those of a large file are read later, when they
-    are needed. `size`: bytes of the file."""
+    """Read the coordinates x, y, z of the blocks of a binary Plot3D file, each (nk, nj, ni). The coordinates of a large
+    file are not read until they are needed. `file`: the open file `path`. `size`: its length in bytes. Raises
+    HiresxError for a file that holds no grid."""
     layout = find_layout(path, file, size)
     keep = points([block for block, _ in layout.blocks]) >= stored_coordinates.LARGE
     arrays: list[list[Nodes]] = []
@@ -85,7 +86,9 @@ def _keep_parts(
 
 
 def find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
-    """Return the layout of a binary Plot3D file of `size` bytes. Raises HiresxError for a file that holds no grid."""
+    """Return the layout of a binary Plot3D file: kind of records, byte order, precision, blanking, and the positions of
+    the blocks. `file`: the open file `path`. `size`: its length in bytes. Raises HiresxError for a file that holds no
+    grid."""
     try:
         return _find_layout(path, file, size)
     except HiresxError:
@@ -109,8 +112,8 @@ def _find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
 
 
 def begins_like_plot3d(path: Path) -> bool:
-    """True if the first bytes of a binary file are possible for Plot3D: a record of 1, 2 or 3 integers, a C stream, or
-    a solution or function file."""
+    """Return whether a binary file may be Plot3D according to its first bytes: a record of 1, 2 or 3 integers, a C
+    stream, or a solution or function file."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         if _record_order(file, size) is not None or _streams(file, size):

@@ -16,23 +16,23 @@ CUT_SHORT = f"copy the file again if it was cut short, or {EXPORT}"
 
 
 def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
-    """Return the coordinates of one block as arrays (nk, nj, ni). `values`: all its numbers in the order of the file.
-    `size`: (ni, nj, nk)."""
+    """Return the coordinates x, y and, in 3-D, z of one Plot3D block as arrays (nk, nj, ni) in the native byte order.
+    `values`: all numbers of the block in the order of the file. `size`: (ni, nj) or (ni, nj, nk)."""
     ni, nj, nk = [*size, 1][:3]
     return [c.reshape(nk, nj, ni).astype(values.dtype.newbyteorder("=")) for c in values.reshape(len(size), -1)]
 
 
 def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
-    """Raises HiresxError if block number `n` has fewer than one node along a direction. `where`: the line or byte of
-    the file, for the message. `size`: (ni, nj, nk)."""
+    """Raise HiresxError if block number `n` of a Plot3D file has fewer than one node along a direction. `where`: the
+    line or byte of the file `path`, for the message. `size`: (ni, nj) or (ni, nj, nk)."""
     if min(size) < 1:
         raise HiresxError(f"{path}, {where}: block {n} has the size {format_size(size)}", EXPORT)
 
 
 def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
-    """Raises HiresxError, with the first such node, if block number `n` has blanked nodes. `size`: (ni, nj, nk).
-    `blanking`: the blanking of all nodes of the block, an array of integers in the order of the file. A value of 0
-    marks a hole, a negative value a node that is interpolated from another block."""
+    """Raise HiresxError, with the first such node, if block number `n` of the Plot3D file `path` has blanked nodes.
+    `size`: (ni, nj) or (ni, nj, nk). `blanking`: the IBLANK integers of all nodes of the block in the order of the
+    file. A value of 0 marks a hole, a negative value a node that is interpolated from another block."""
     blanked = np.flatnonzero(~(blanking > 0))
     if blanked.size:
         i, j, k = np.unravel_index(int(blanked[0]), ([*size, 1])[:3], order="F")
@@ -44,5 +44,5 @@ def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) ->
 
 
 def points(sizes: list[list[int]]) -> int:
-    """Return the number of nodes of all blocks, from their sizes."""
+    """Return the total number of nodes of blocks with the given `sizes`, each (ni, nj) or (ni, nj, nk)."""
     return sum(map(math.prod, sizes))

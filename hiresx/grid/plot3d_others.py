@@ -22,14 +22,14 @@ MOST_REFERENCES = 64
 
 
 def no_grid(path: Path, what: str) -> HiresxError:
-    """Return the error for a file of the kind `what`, which is not a grid."""
+    """Return the HiresxError for a Plot3D file that is not a grid. `what`: its kind, "solution (Q)" or "function"."""
     return HiresxError(f"{path}: a Plot3D {what} file, which holds no nodes", "name the grid file that belongs to it")
 
 
 def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> str | None:
     """Return the kind of a Plot3D file that is not a grid, "solution (Q)" or "function"; None for any other file.
-    `head`: its first numbers. `left(n)`: a function that returns which counts of reals are possible after the first n
-    numbers."""
+    `head`: the numbers at the beginning of the file. `left(n)`: a function that returns how many reals the file may
+    have after its first n numbers (one possibility for each precision)."""
     for many, dimensions in product((True, False), (3, 2)):
         count = int(head[0]) if many and len(head) else 1
         for extra in (0, 1):
@@ -55,7 +55,8 @@ def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> s
 
 
 def binary_kind(file: BufferedReader, size: int) -> str | None:
-    """Return the kind of a binary file of `size` bytes (see `kind_of`), which is a C stream or has Fortran records."""
+    """Return the kind of a binary Plot3D file that is not a grid, "solution (Q)" or "function"; None for any other
+    file. `size`: the length of the file in bytes."""
     for order in "<>":
         for head, length in _contents(file, size, order):
             numbers = np.frombuffer(head, order + "i4", count=len(head) // 4)

@@ -22,8 +22,9 @@ PIECE = 200_000
 
 
 def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
-    """Read the blocks of a Plot3D file of text, of any variant: for each block x, y and, in three dimensions, z, as
-    arrays [k, j, i]. Raises HiresxError if the text fits none."""
+    """Return the coordinates in the text of a Plot3D file: for each block x, y and, in three dimensions, z, as arrays
+    [k, j, i]. All variants are recognised: one or several blocks, 2-D or 3-D, with or without blanking. `path`: the
+    name of the file in error messages. Raises HiresxError for text that is no such grid, and for blanked nodes."""
     values, counts, total = _numbers(path, text)
     candidates: list[tuple[bool, int, list[list[int]], int, int]] = []
     heads = _expand_repeats(values, counts)

@@ -31,9 +31,8 @@ TURNED = 0.98
 
 
 def quality(grid: Grid) -> list[dict[str, Any]]:
-    """Return a dictionary for each block: "block" (name), "size" [ni, nj, nk], and extremes, each {"value", "node": [i,
-    j, k], "position": [x, y, z]}:
-
+    """Return measures of the quality of a grid: a dictionary for each block with "block" (name), "size" [ni, nj, nk],
+    and extremes, each {"value", "node": [i, j, k], "position": [x, y, z]}:
     - "volume_min", "volume_max": 1/J = det d(x, y, z)/d(xi, eta, zeta), with sixth order; in 2-D an area, in 1-D a
       length;
     - "skewness": largest deviation of the angle between two grid lines from 90 degrees, in degrees (absent in 1-D);
@@ -41,8 +40,7 @@ def quality(grid: Grid) -> list[dict[str, Any]]:
     - "stretching": largest ratio of neighbouring spacings along a grid line.
 
     Beyond a face, the differences use the nodes of the connected block. If there is none, the grid is extended by point
-    reflection.
-    """
+    reflection."""
     records = []
     for b, block in enumerate(grid.blocks):
         found: dict[str, Any] = {}
@@ -79,8 +77,9 @@ class NotPositive:
 
 
 def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Iterator[NotPositive]:
-    """Yield the blocks with nodes at which 1/J is not positive. `poles`: faces, as (block, nodes), on which 1/J may be
-    zero."""
+    """Yield the blocks in which the Jacobian of the grid is not positive at some nodes, with the worst node and the
+    cause. `poles`: face nodes at which 1/J may be zero, because the face has collapsed to a line, as (block number,
+    half-open index ranges)."""
     for b, block in enumerate(grid.blocks):
         found: dict[str, Any] = {}
         bad = 0
@@ -98,8 +97,8 @@ def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Itera
 
 
 def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> None:
-    """Raises HiresxError if 1/J is not positive everywhere. The message names the node with the smallest 1/J. `poles`:
-    see `not_positive`."""
+    """Raise HiresxError if the Jacobian of the grid is not positive at all nodes. The message names the node with the
+    smallest 1/J. `poles`: face nodes at which 1/J may be zero, as (block number, half-open index ranges)."""
     for found in not_positive(grid, poles):
         raise HiresxError(
             f"block '{found.block.name}': the Jacobian is not positive at {found.count} of {found.block.points} nodes; "
@@ -110,8 +109,8 @@ def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Non
 
 
 def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str]:
-    """Return (message, hint) for a block whose Jacobian is not positive at `node`. The message says whether the block
-    is flat, left-handed, collapsed or folded."""
+    """Return (cause, advice) for an error message about a block whose Jacobian is not positive at `node` (i, j, k). The
+    cause is that the block is flat, left-handed, collapsed or folded there, or that its spacing changes too fast."""
     extents = block.extents
     needed = len(block.active)
     flat = [axis for axis, extent in zip("xyz", extents, strict=True) if extent <= FLAT * max(extents)]
@@ -234,15 +233,15 @@ def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
 
 
 def volume_extremes(block: Block) -> tuple[float, float]:
-    """Return the smallest and the largest volume of the cells of a block (in 2-D area, in 1-D length), each computed
-    from the edges at the cell's lower corner."""
+    """Return the smallest and the largest signed volume of the cells of a block (in 2-D area, in 1-D length). Each is
+    computed from the three edges at the cell's lower corner."""
     found = [bound for _, volume in _cell_volumes(block) for bound in (float(volume.min()), float(volume.max()))]
     return float(np.min(found)), float(np.max(found))
 
 
 def folded_cells(block: Block) -> tuple[int, tuple[int, int, int]] | None:
-    """Return the number of cells with a negative volume (see `volume_extremes`) and the lower corner (i, j, k) of the
-    first one; None if there are none."""
+    """Return the number of cells of a block with a negative volume (see `volume_extremes`), and the lower corner (i, j,
+    k) of the first such cell; None if there is none."""
     least = -FLAT * volume_extremes(block)[1]
     count, node = 0, None
     for first, volume in _cell_volumes(block):
@@ -271,9 +270,8 @@ def _cell_volumes(block: Block) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def hands(block: Block) -> str:
-    """Return the handedness of a block, "right", "left" or "mixed", from the signs of the volumes of its cells. The
-    result is "" for a curved or oblique surface, which has no handedness: one whose z varies by more than `TOLERANCE`
-    of its extent."""
+    """Return the handedness of a block, "right", "left" or "mixed", from the signs of its cell volumes. The result is
+    "" for a curved or oblique surface (one whose z varies by more than 1e-6 of its extent), which has no handedness."""
     if len(block.active) == 2 and block.extents[2] > TOLERANCE * max(block.extents):
         return ""
     low, high = volume_extremes(block)

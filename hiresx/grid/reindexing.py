@@ -26,12 +26,12 @@ class Reindexing:
 
     @property
     def still(self) -> bool:
-        """True if the indexes do not change."""
+        """Whether all indexes remain the same."""
         return self == Reindexing()
 
     def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return an integer matrix M (3, 3) and a vector c (3,) with old index = M @ new index + c. `size`: the size
-        (ni, nj, nk) of the block before the change."""
+        """Return the linear map from new to old indexes: an integer matrix M (3, 3) and a vector c (3,) with old index
+        = M @ new index + c. `size`: (ni, nj, nk) of the block before the change."""
         m, c = np.zeros((3, 3), dtype=int), np.zeros(3, dtype=int)
         for d, old in enumerate(self.order):
             if old in self.thin:
@@ -42,7 +42,7 @@ class Reindexing:
         return m, c
 
     def array(self, values: Nodes) -> Nodes:
-        """Convert the values [k, j, i] of a block to the new indexes."""
+        """Return node values of a block, an array [k, j, i], rearranged in the order of the new indexes."""
         if isinstance(values, StoredCoordinates) and (self.order, self.step, self.thin) == ((0, 1, 2), (1, 1, 1), ()):
             return values.reverse_axes(self.reverse[::-1])
         cut = [slice(0, 1) if old in self.thin else slice(None) for old in (2, 1, 0)]
@@ -51,7 +51,8 @@ class Reindexing:
         return np.ascontiguousarray(turned[tuple(steps)][tuple(slice(None, None, self.step[d]) for d in (2, 1, 0))])
 
     def face(self, name: str) -> str | None:
-        """Return the new name of a face; None for a face of a direction of which a single node is left."""
+        """Return the name of a block face after the change of indexes; None if only one node is left in the direction
+        normal to the face. `name`: the old name, such as "imin"."""
         old = direction(name)
         if old in self.thin:
             return None
@@ -59,7 +60,8 @@ class Reindexing:
         return FACES[2 * d + ((side(name) > 0) != self.reverse[d])]
 
     def range(self, range_: Range, size: tuple[int, int, int]) -> Range:
-        """Convert a range of nodes to the new indexes: the half-open range of those nodes that are kept."""
+        """Return half-open index ranges after the change of indexes. They contain those nodes of `range_` that are
+        kept. `size`: (ni, nj, nk) of the block before the change."""
         result = []
         for d, old in enumerate(self.order):
             lo, hi = range_[old]
@@ -73,8 +75,9 @@ class Reindexing:
 
 
 def reindex(grid: Grid, by: Sequence[Reindexing]) -> Grid:
-    """Return the grid with new indexes for every block. `by`: the change of the indexes of each block. Regions and
-    connections on the faces of directions that become singleton (`Reindexing.thin`) are removed."""
+    """Return the grid with the indexes of every block permuted, reversed or coarsened. `by`: the change of the indexes
+    of each block. Regions, connections and periods are changed accordingly. Regions and connections on the faces of
+    directions of which a single node is left (`Reindexing.thin`) are removed."""
     sizes = [block.size for block in grid.blocks]
     blocks = [_block(block, r) for block, r in zip(grid.blocks, by, strict=True)]
     connections = [

@@ -1,4 +1,5 @@
-"""Rings of nodes around a pole, in one block or over several blocks, and the nodes on their opposite sides.
+"""Rings of nodes around a pole (a block face that has collapsed to a line, as on the axis of a polar grid), in one
+block or over several blocks, and the nodes on their opposite sides.
 
 The nodes of a ring are counted in the indexes of one of its blocks, continued through the connections around the pole.
 """
@@ -52,13 +53,14 @@ class Ring:
     mirror: Motion | None = None
 
     def member(self, block: int) -> RingBlock:
-        """Return the part of the ring in block number `block`."""
+        """Return the entry for block number `block` in this ring of blocks around a pole."""
         return next(m for m in self.members if m.block == block)
 
     def shares(self, member: RingBlock) -> tuple[float, float]:
-        """Return the weights of the first and the last node of a member in means around the pole: 1 or 1/2. The weight
-        is 1/2 if another member has the same node. It is also 1/2 at the ends of a half model, where every other node
-        represents two nodes of the whole ring."""
+        """Return the weights, 1 or 1/2, of the first and the last node of one block in a mean over all nodes around a
+        pole (a line to which block faces have collapsed). `member`: the block's entry in this ring of blocks. The
+        weight is 1/2 if a neighbouring block of the ring has the same node. It is also 1/2 at the ends of a half model,
+        where every other node represents two nodes of the whole ring."""
         if self.mirror is not None and len(self.members) == 1:
             return 0.5, 0.5
         number = [m.block for m in self.members].index(member.block)
@@ -77,11 +79,11 @@ def ring(
     planes: Collection[tuple[int, str]] = (),
     layers: int = DIFFERENCE_REACH,
 ) -> Ring:
-    """Return the ring of blocks around the collapsed `face` of block number `b`. `planes`: (block, face) of the planes
-    of symmetry; half a ring may lie between two of them. `layers`: number of layers of nodes needed beyond the pole.
-    Raises HiresxError if the face has not collapsed to a line, if the ring is neither whole nor half, if one of its
-    blocks has too few nodes next to the pole, and if the number of nodes around the pole is odd. `where`: the beginning
-    of the message."""
+    """Return the ring of connected blocks around a pole, which is a block face that has collapsed to a line. `b`,
+    `face`: the number of the block and its collapsed face. `planes`: symmetry planes as (block number, face); half a
+    ring may lie between two of them. `layers`: number of layers of nodes needed beyond the pole. Raises HiresxError if
+    the face has not collapsed to a line, if the ring is neither whole nor half, if one of its blocks has too few nodes
+    next to the pole, and if the number of nodes around the pole is odd. `where`: the beginning of the error message."""
     block = blocks[b]
     around = collapsed_direction(block, face)
     if around is None:
@@ -249,8 +251,9 @@ def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndar
 
 
 def connections_across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]:
-    """Yield the connections across the pole, from block number `b` of the ring `found` to the nodes on the opposite
-    side. In a half model these are the mirror images of nodes of the ring."""
+    """Yield the connections across a pole (a block face that has collapsed to a line), which lead from block number `b`
+    to the nodes on the opposite side of the pole. `found`: the ring of blocks around the pole. In a half model the
+    nodes on the opposite side are mirror images of nodes of the ring."""
     member = found.member(b)
     size = blocks[b].size
     e = int(np.flatnonzero(member.matrix[:, found.around])[0])
@@ -310,8 +313,9 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
 
 
 def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, face: str) -> None:
-    """Raises HiresxError if a node next to the pole at `face` of block number `b` and the node half a ring further do
-    not lie on opposite sides of the pole. `where`: the beginning of the message. `found`: the ring."""
+    """Raise HiresxError unless each node next to a pole and the node half a ring further lie on opposite sides of the
+    pole. The pole is the collapsed `face` of block number `b`. `where`: the beginning of the error message. `found`:
+    the ring of blocks around the pole."""
     first = found.members[0].first
     steps = []
     for g in range(first, first + found.nodes + (found.mirror is not None)):
@@ -327,7 +331,7 @@ def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, fac
     mean = away.mean(axis=0)
     if not (((away - mean) * (other - mean)).sum(axis=1) < 0).all():
         raise HiresxError(
-            f"{where}: half a ring on from a node beside the pole on {face} of block '{blocks[b].name}' the nodes do "
-            "not lie on the other side of it",
+            f"{where}: a node next to the pole on {face} of block '{blocks[b].name}' and the node half a ring further "
+            "do not lie on opposite sides of the pole",
             f"spread the nodes evenly around the pole; {PAGE}",
         )

@@ -42,9 +42,10 @@ Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 
 def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
-    """Return the grid with every second node, and notes. A direction of the blocks is coarsened if this keeps both ends
-    of the blocks, of their regions and of their connections, if 7 nodes or more are left, and if it is possible in all
-    connected blocks. If a region is adjacent to a region or to a connection, one of its ends may move by one node."""
+    """Return the grid with every second node only, and sentences on the change. A direction of the blocks is coarsened
+    if this keeps both ends of the blocks, of their regions and of their connections, if 7 nodes or more are left, and
+    if it is possible in all connected blocks. If a region is adjacent to a region or to a connection, one of its ends
+    may move by one node. Raises HiresxError if no direction can be coarsened."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
     group = {place: n for n, place in enumerate(directions)}
 
@@ -110,9 +111,10 @@ def _begins_and_ends(lo: int, hi: int, begins: set[int], ends: set[int]) -> bool
 
 
 def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
-    """Return the grid joined with its mirror image at the plane `axis` = 0, and notes. The name of an image block is
-    that of its block with "-mirror-" and the axis. Regions keep their names; regions on the plane are removed. Raises
-    HiresxError if no free face lies in the plane, or if nodes lie on both sides of it."""
+    """Return the grid joined with its mirror image at the plane `axis` = 0 ("x", "y" or "z"), and a sentence on the
+    change. A mirrored block has the name of the original block with "-mirror-" and the axis. Regions keep their names;
+    regions on the plane are removed. Raises HiresxError if no free face lies in the plane, or if nodes lie on both
+    sides of it."""
     extent = max(float(np.ptp(c)) for block in grid.blocks for c in block.coordinates)
     near = TOLERANCE * extent
     values = [getattr(block, axis) for block in grid.blocks]
@@ -233,8 +235,9 @@ def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
 
 
 def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
-    """Return (a plane grid extruded along z over `length` with `n` nodes, notes). It may be periodic: the last node
-    lies one step before `length`."""
+    """Return a plane grid extruded along z over `length` with `n` nodes, and a sentence on the change. Boundary
+    conditions may make it periodic: the last node lies one step before `length`. Raises HiresxError for a grid that is
+    not plane or too large."""
     refuse(grid.points * n)
     heights = length * np.arange(n) / n
 
@@ -246,8 +249,9 @@ def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
 
 
 def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
-    """Return (a plane grid revolved about the x axis by `angle` degrees with `n` nodes, notes). It may be periodic: the
-    last node lies one step before `angle`. Raises HiresxError for nodes at y <= 0."""
+    """Return a plane grid revolved about the x axis by `angle` degrees with `n` nodes, and a sentence on the change.
+    Boundary conditions may make it periodic: the last node lies one step before `angle`. Raises HiresxError for nodes
+    at y <= 0, and for a grid that is not plane or too large."""
     for block in grid.blocks:
         y = np.asarray(block.y)
         if (y <= 0).any():
@@ -291,8 +295,8 @@ def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion
 
 
 def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """Return (the grid after the changes `coarsen`, `mirror`, `extrude` and `revolve` of a table [grid], in this order;
-    notes)."""
+    """Return the grid after the changes `coarsen`, `mirror`, `extrude` and `revolve` that the table [grid] of a case
+    file `spec` asks for, in this order, and sentences on the changes. Raises the errors of these functions."""
     words: list[str] = []
     tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [
         *[coarsen] * spec.coarsen,

@@ -12,9 +12,9 @@ from hiresx.grid.connections import Connection
 
 def repeated_nodes(sizes: Sequence[tuple[int, int, int]], connections: Sequence[Connection]) -> list[np.ndarray]:
     """Return, for each block, the nodes that coincide with a node of an earlier block, or with an earlier node of the
-    same block: sorted indexes into the flattened arrays [k, j, i]. `sizes`: (ni, nj, nk) of the blocks. A node on a
-    connected face coincides with the donor's node if both sides contain the nodes of the face. This includes periodic
-    faces."""
+    same block, so that sums over a grid count each position once. The result holds sorted indexes into the flattened
+    arrays [k, j, i]. `sizes`: (ni, nj, nk) of the blocks. Nodes coincide across connections, including periodic ones,
+    for which both sides contain the nodes of the face."""
     starts = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in sizes)])
     pairs = [_pairs(c, sizes, starts) for c in connections if not c.over_a_pole]
     if not pairs:

@@ -10,8 +10,9 @@ PAGE = "docs/grids.md says what a pole needs (singular lines)"
 
 
 def collapsed_direction(block: Block, face: str) -> int | None:
-    """Return the direction (0, 1, 2) along which `face` has collapsed: on each of its grid lines along this direction
-    all nodes coincide. The result is None if there is no such direction, or more than one."""
+    """Return the index direction (0: i, 1: j, 2: k) along which `face` of a block has collapsed, so that the face is a
+    line: on each of its grid lines along this direction all nodes coincide. The result is None if there is no such
+    direction, or more than one."""
     if len(block.active) < 3:
         return None
     extent = max(block.extents)

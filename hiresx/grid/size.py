@@ -18,8 +18,8 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def host_memory() -> int:
-    """Return the size in bytes of the memory of this machine, or of the memory limit of the container in which this
-    process runs."""
+    """Return the memory in bytes that this process can use: the memory of the machine or, if it is less, the limit of
+    the container."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _LIMITS:
         with suppress(OSError, ValueError):
@@ -28,8 +28,8 @@ def host_memory() -> int:
 
 
 def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> None:
-    """Raises HiresxError, with the memory needed, if this machine has too little memory for `nodes` nodes. `for_grid`,
-    `for_fields`: bytes per node."""
+    """Raise HiresxError if this machine has too little memory for a grid of `nodes` nodes. The message gives the memory
+    needed. `for_grid`, `for_fields`: bytes per node of the grid and of the flow fields."""
     needed, there = nodes * (for_grid + for_fields), host_memory()
     if needed <= there:
         return
@@ -43,8 +43,9 @@ def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> Non
 
 
 def refuse_places(key: str, places: int, dimensions: int) -> None:
-    """Raises HiresxError, with the memory needed, if this machine has too little memory for interpolation stencils at
-    `places` places of the table `key`, in a grid with `dimensions` dimensions."""
+    """Raise HiresxError if this machine has too little memory to interpolate the flow at `places` points (probes, for
+    example) of a grid with `dimensions` dimensions. The message gives the memory needed. `key`: the table of the case
+    that asks for the points."""
     needed, there = places * (PLACE + STENCIL * WIDTH**dimensions), host_memory()
     if needed > there:
         raise HiresxError(
@@ -54,7 +55,7 @@ def refuse_places(key: str, places: int, dimensions: int) -> None:
 
 
 def in_bytes(count: float) -> str:
-    """Format `count` bytes in a suitable unit, such as 18.1 MB."""
+    """Return a number of bytes as text in a suitable decimal unit, such as "18.1 MB"."""
     units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"]
     while float(f"{count:.3g}") >= 1000 and len(units) > 1:
         count, units = count / 1000, units[1:]

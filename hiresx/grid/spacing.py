@@ -11,16 +11,14 @@ from hiresx.grid.blocks import MINIMUM_NODES
 
 
 def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
-    """Map `s`, an array of any shape with values in [0, 1], onto [0, 1]. The largest spacing is `ratio` times the
-    smallest one in the limit of many nodes.
-
-    `cluster`: where the spacing is smallest. The maps "lower", "upper" and "both" are hyperbolic tangents, "centre" is
-    a hyperbolic sine. Raises HiresxError for a ratio below 1.
-    """
+    """Map uniformly spaced values `s` in [0, 1], an array of any shape, to stretched values in [0, 1]. The largest
+    spacing is `ratio` times the smallest one in the limit of many nodes. `cluster`: where the spacing is smallest. The
+    maps "lower", "upper" and "both" are hyperbolic tangents, "centre" is a hyperbolic sine. Raises HiresxError for a
+    ratio below 1."""
     if ratio < 1.0:
         raise HiresxError(
             f"a stretching ratio of {ratio:g} (largest over smallest spacing) is below 1",
-            "give a ratio of 1 (uniform) or more, and choose with `cluster` where the nodes draw together",
+            "give a ratio of 1 (uniform) or more, and choose with `cluster` where the spacing is smallest",
         )
     if ratio == 1.0:
         return s
@@ -36,18 +34,19 @@ def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
 
 
 def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
-    """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine, with the first node at `first`. Metrics
+    """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine, of which the second is `first`. Metrics
     beyond a wall use nodes that are extended by point reflection; a hyperbolic sine is an odd function, so that this
-    extension is smooth. `name`: the name of the first spacing for messages. Raises HiresxError if the first spacing is
-    larger than the uniform one."""
+    extension is smooth. `name`: the name of the first spacing in error messages. Raises HiresxError if the first
+    spacing is larger than the uniform one, or far too small for the number of cells."""
     rate = _rate(lambda b: np.sinh(b * cells) / (np.sinh(b) * cells), length / (first * cells), cells, name, first)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
 
 
 def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
-    """Return the distances from the origin (n_normal, m) of the nodes on rays at the angles `t` (m,), in radians, from
-    the upstream axis. The rays run from the circle of `spec.radius` to the ellipse through its two stand-offs."""
+    """Return the distances from the origin (n_normal, m) of the nodes on m rays that lead from a circle to an ellipse.
+    `spec`: the table [grid] of a case file with the radius of the circle, the distances of the ellipse from it ahead
+    and beside, and the spacing at the circle. `t` (m,): the angles of the rays from the upstream axis, in radians."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1
@@ -57,9 +56,10 @@ def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
 
 
 def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
-    """Return distances (cells + 1,) from 0 to `length` as `nodes_from_wall` does. `slope`: the derivative of the
-    distance with respect to the node number at 0. `name`: the name of this key for messages. If two such lines are
-    joined at 0, the slope is continuous and the curvature is zero there."""
+    """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine. `slope`: the derivative of the position
+    with respect to the node number at 0. If two such lines are joined at 0, the slope is continuous and the curvature
+    is zero there. `name`: the name of the slope in error messages. Raises HiresxError if the slope is larger than the
+    uniform spacing, or far too small for the number of cells."""
     rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
@@ -93,9 +93,9 @@ def _bisect(function: Callable[[float], float], low: float, high: float) -> floa
 
 
 def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
-    """Return the spacing sqrt(first^2 + (x ln stretching)^2) at the distance x >= 0 from the place at which it is
-    `first`. Beyond `end`, where a sponge begins, the growth of the spacing from node to node changes smoothly to the
-    factor `sponge_stretching`."""
+    """Return the grid spacing sqrt(first^2 + (x ln stretching)^2) at the distance x >= 0 from the point with the
+    spacing `first`. Beyond `end`, where a sponge (a damping zone) begins, the growth of the spacing from node to node
+    changes smoothly to the factor `sponge_stretching`."""
     b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
     spacing = np.sqrt(first**2 + (b * x) ** 2)
     if x > end:
@@ -106,8 +106,8 @@ def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stre
 
 
 def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
-    """Return the positions x (n,) from 0 to the first node at or beyond `end`, with the spacing spacing(x): dx/dn =
-    spacing(x), integrated by four Runge-Kutta steps per node."""
+    """Return the positions x (n,) of nodes from 0 to the first node at or beyond `end`, with dx/dn = spacing(x) for the
+    node number n, integrated by four Runge-Kutta steps per node."""
     x, nodes, h = 0.0, [0.0], 0.25
     # Tolerance of a thousandth of a cell: no extra node if rounding makes the last one end just before `end`.
     while x < end - 1e-3 * spacing(x):
@@ -123,9 +123,10 @@ def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
 
 def nodes_along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the coordinates x of the nodes along the axis of a jet whose nozzle ends at x = 0, as three arrays (n,) in
-    L: those inside the nozzle (x < 0), those outside it upstream (x < 0), and those downstream from x = 0 through the
-    sponge. The spacing is that of `spacing_into_sponge`. Each line ends at the first node at or beyond its length.
-    Raises HiresxError if one of them has too few nodes."""
+    reference lengths: nodes inside the nozzle (x < 0), nodes outside it upstream (x < 0), and nodes downstream from x =
+    0 through the sponge (the damping zone). The spacing follows `spacing_into_sponge`. Each line ends at the first node
+    at or beyond its length. `spec`: the table [grid] of a case file. Raises HiresxError if a line upstream has too few
+    nodes."""
     downstream = march(
         partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,

@@ -1,8 +1,7 @@
 """Coordinates that remain in their file and are read box by box, so that no process needs memory for all of them.
 
-A `Stored` object replaces an array (nk, nj, ni) of float64. Indexing it returns an array. NumPy functions that use it
-as a whole read all of it.
-"""
+A `StoredCoordinates` object replaces an array (nk, nj, ni) of float64. Indexing it returns an array. NumPy functions
+that use it as a whole read all of it."""
 
 import ctypes
 import math
@@ -32,8 +31,8 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 def is_large(path: Path) -> bool:
-    """True if a file may have so many nodes that their coordinates should be read only when they are needed. This is
-    decided by its size, as if the coordinates were stored in single precision."""
+    """Return whether a file may have so many nodes that their coordinates should be read only when they are needed.
+    This is estimated from the size of the file, as if the coordinates were stored in single precision."""
     return path.stat().st_size >= 12 * LARGE
 
 
@@ -52,7 +51,8 @@ class CoordinateSource(Protocol):
         """Numbers of nodes (nk, nj, ni)."""
 
     def read(self, box: Box) -> np.ndarray:
-        """Read the nodes of the half-open ranges (k, j, i), as an array [k, j, i] of the stored type."""
+        """Read a box of nodes. `box`: half-open index ranges (k, j, i). Returns an array [k, j, i] of the stored
+        type."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Bytes:
     start: int = 0
 
     def read(self, box: Box) -> np.ndarray:
-        """Read the box ((k0, k1), (j0, j1), (i0, i1)), as an array [k, j, i]. Raises HiresxError if the file cannot be
-        read."""
+        """Read the box ((k0, k1), (j0, j1), (i0, i1)) of half-open index ranges, and return it as an array [k, j, i] of
+        the stored type. Raises HiresxError if the file cannot be read."""
         kind = np.dtype(self.kind)
         (k0, k1), (j0, j1), (i0, i1) = box
         _, nj, ni = self.shape
@@ -96,7 +96,10 @@ class Bytes:
             while filled < count and begin < length:
                 got = os.preadv(file, [view[filled : filled + min(length - begin, count - filled)]], at + begin)
                 if not got:
-                    raise HiresxError(f"{self.path}: the file has become shorter while it was read", "leave it be")
+                    raise HiresxError(
+                        f"{self.path}: the file has become shorter while it was read",
+                        "do not change the grid file while a run reads it",
+                    )
                 filled, begin = filled + got, begin + got
             begin = 0
             if filled == count:
@@ -113,8 +116,8 @@ class Hdf5Dataset:
     shape: tuple[int, int, int]
 
     def read(self, box: Box) -> np.ndarray:
-        """Read the box ((k0, k1), (j0, j1), (i0, i1)), as an array [k, j, i]. Raises HiresxError if the file cannot be
-        read."""
+        """Read the box ((k0, k1), (j0, j1), (i0, i1)) of half-open index ranges, and return it as an array [k, j, i] of
+        the stored type. Raises HiresxError if the file cannot be read."""
         import h5py
 
         try:
@@ -144,7 +147,7 @@ class StoredCoordinates:
 
     @classmethod
     def of(cls, source: CoordinateSource) -> "StoredCoordinates":
-        """Return the coordinates of all nodes of a stored array."""
+        """Return an object for all values of the stored array `source`; nothing is read."""
         return cls(source, triple((0, n) for n in source.shape))
 
     @property
@@ -154,7 +157,7 @@ class StoredCoordinates:
 
     @property
     def stored_type(self) -> np.dtype[Any]:
-        """Type of the numbers in the file."""
+        """NumPy type of the numbers in the file."""
         return self.source.read(((0, 1), (0, 1), (0, 1))).dtype
 
     @property
@@ -163,7 +166,8 @@ class StoredCoordinates:
         return math.prod(self.shape)
 
     def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
-        """Return a box of these coordinates, without reading it. `slices`: the index [k, j, i] of the box."""
+        """Return the coordinates in a box of the array, without reading them. `slices`: the NumPy index [k, j, i] of
+        the box."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
         if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
             made.__dict__["largest_of_whole"] = self.largest
@@ -171,21 +175,23 @@ class StoredCoordinates:
 
     @property
     def largest(self) -> float:
-        """Largest absolute value; nan if any value is nan. For a part it is the value of the whole array if this is
-        known, so that the part is not read again."""
+        """Largest absolute value of these coordinates; nan if any value is nan. For a part of a stored array it is the
+        largest value of the whole array if that is known, so that the part is not read again."""
         found: float | None = self.__dict__.get("largest_of_whole")
         # the result is nan if any value is nan
         return float(np.abs(self._extremes).max()) if found is None else found
 
     def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
-        """Return the same coordinates with the axes (k, j, i) reversed for which `axes` is true."""
+        """Return the same coordinates with the order of the nodes reversed along each axis (k, j, i) for which `axes`
+        is true."""
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "StoredCoordinates":
         return replace(self, factor=self.factor * factor)
 
     def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
-        """Return an iterator over slabs [k, j, i] along k, each with the first `overlap` planes of the next slab."""
+        """Return an iterator over slabs of consecutive planes k, as arrays [k, j, i]. Each slab also has the first
+        `overlap` planes of the next slab."""
         return _slabs(self, overlap)
 
     def __getitem__(self, index: Any) -> np.ndarray:
@@ -202,7 +208,7 @@ class StoredCoordinates:
         return self._read(box)[tuple(inner)]
 
     def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
-        """Return the values at `indices` along `axis`, as `numpy.take`. `mode` and `out` are ignored."""
+        """Return the values at `indices` along `axis`, as `numpy.take` does. `mode` and `out` are ignored."""
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
@@ -225,18 +231,19 @@ class StoredCoordinates:
         return float(np.min(found)), float(np.max(found))
 
     def forget(self) -> None:
-        """Free the memory of the edges of the array that were read."""
+        """Free the memory of the layers of nodes beside the block's faces, which are kept after reading."""
         self.__dict__.pop("_rims", None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 
     def min(self, axis: None = None, out: None = None) -> float:
-        """Return the least coordinate, in L."""
+        """Return the smallest coordinate, in reference lengths. The arguments, which `numpy.min` passes, are
+        ignored."""
         return self._extremes[0]
 
     def max(self, axis: None = None, out: None = None) -> float:
-        """Return the greatest coordinate, in L."""
+        """Return the largest coordinate, in reference lengths. The arguments, which `numpy.max` passes, are ignored."""
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:
@@ -277,14 +284,15 @@ Nodes = np.ndarray | StoredCoordinates
 
 
 def part_of(values: Nodes, slices: tuple[slice, slice, slice]) -> Nodes:
-    """Return a box of coordinates: a view of an array, or a `StoredCoordinates` that is not read yet. `slices`: the
-    index [k, j, i] of the box."""
+    """Return the coordinates in a box: a view of an array, or a `StoredCoordinates` of which nothing is read yet.
+    `slices`: the NumPy index [k, j, i] of the box."""
     return values.part(slices) if isinstance(values, StoredCoordinates) else values[slices]
 
 
 def slabs(*coordinates: Nodes, overlap: int = 0) -> Iterator[list[np.ndarray]]:
-    """Yield coordinates of one shape slab by slab along k, so that a large file is not read as a whole. Each slab
-    contains the first `overlap` planes of the next. If all coordinates are in memory, there is a single slab."""
+    """Yield several coordinate arrays of one shape [k, j, i] together, in slabs of consecutive planes k, so that a
+    large file is not read as a whole. Each slab also has the first `overlap` planes of the next slab. If all
+    coordinates are in memory, there is a single slab."""
     if not any(isinstance(c, StoredCoordinates) for c in coordinates):
         yield [np.asarray(c) for c in coordinates]
         return

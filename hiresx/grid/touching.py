@@ -47,9 +47,9 @@ COARSE = 20_000
 
 
 def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
-    """Remove accidental connections from a grid whose connections were found from coinciding nodes. Returns the grid,
-    and notes on narrow connections that were not removed. A connection narrower than a stencil is accidental if its two
-    faces also lie on each other at places where no nodes coincide."""
+    """Remove accidental connections from a grid whose connections were found by comparing node coordinates. Returns the
+    grid, and sentences on narrow connections that were not removed. A connection narrower than a stencil is accidental
+    if its two faces also lie on each other where no nodes coincide."""
     narrow = [c for c in grid.connections if _is_narrow(grid.blocks, c)]
     if not narrow:
         return grid, []
@@ -76,7 +76,7 @@ def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
 
 def touching(grid: Grid, holes: bool = True) -> list[Touching]:
     """Return all faces, or parts of faces, that lie on another block or inside it but have no connection. `holes`:
-    whether these include parts of any width within a connection."""
+    whether the result includes gaps of any width within a connection."""
     with np.errstate(all="ignore"):
         surfaces = [
             _Surface(grid, b, face)

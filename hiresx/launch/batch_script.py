@@ -23,7 +23,7 @@ class ArrayMember:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch job.
+    """A batch job for one run or for several runs (a job array).
 
     - `name`: the name of the job; characters that a scheduler may refuse are replaced.
     - `nodes`: the number of nodes. `ranks`, `gpus`: numbers per node.
@@ -31,11 +31,10 @@ class Batch:
     - `seconds`: the time limit.
     - `queue`: the partition or queue. `account`: the account that is charged.
     - `setup`: lines that make the program available (modules, environment).
-    - `run`: the arguments of `hiresx run` for a new run. `again`: those for a run that continues. Both are without
-      --out and --restart.
+    - `run`: the arguments of `hiresx run` for a new run. `again`: the arguments for a run that continues from a
+      checkpoint. Both are without --out and --restart.
     - `out`: the folder of the run.
-    - `members`: the runs of a job array, each with its own `out`.
-    """
+    - `members`: the runs of a job array, each with its own `out`."""
 
     name: str
     nodes: int
@@ -53,38 +52,38 @@ class Batch:
 
     @property
     def array(self) -> str | None:
-        """The range of run numbers of the job array, such as "0-11". None if the script is for one run."""
+        """Range of run numbers of the job array, such as "0-11"; None if the script is for one run."""
         return f"0-{len(self.members) - 1}" if len(self.members) > 1 else None
 
     @property
     def command(self) -> str:
-        """The command of hiresx that the script runs."""
+        """Subcommand of hiresx that writes the script: "sweep" for several runs, "launch" for one."""
         return "sweep" if self.members else "launch"
 
     @property
     def job(self) -> str:
-        """The name of the job, in a form that every scheduler accepts."""
+        """Name of the job in a form that every scheduler accepts."""
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", self.name)
         return plain if re.match(r"[A-Za-z]", plain) else f"job_{plain}".rstrip("_")
 
     @property
     def size(self) -> int:
-        """Number of ranks on all nodes."""
+        """Total number of ranks on all nodes."""
         return self.nodes * self.ranks
 
     @property
     def limit(self) -> str:
-        """The time limit as hours:minutes:seconds."""
+        """Time limit of the job as hours:minutes:seconds."""
         return f"{self.seconds // 3600:02d}:{self.seconds // 60 % 60:02d}:{self.seconds % 60:02d}"
 
     @property
     def margin(self) -> int:
-        """The time, in s, that is reserved for the end of the run before the job's limit."""
+        """Time in seconds, before the time limit of the job, at which the run is asked to end with a checkpoint."""
         return min(MARGIN, self.seconds // 4)
 
 
 def parse_time_limit(text: str) -> int:
-    """Return the time limit `text` in seconds. Valid forms are 90 (minutes), 12:00:00 and 2-00:00:00 (days first).
+    """Return the time limit of a batch job in seconds. `text`: 90 (minutes), 12:00:00 or 2-00:00:00 (days first).
     Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)", text)
     if found:
@@ -98,8 +97,8 @@ def parse_time_limit(text: str) -> int:
 
 
 def environment() -> tuple[str, ...]:
-    """Return the lines by which a shell script finds this program: they activate its virtual environment, if it is in
-    one."""
+    """Return the lines with which a batch script makes this program available: they activate the virtual environment of
+    this Python, or add its folder to PATH."""
     activate = Path(sys.prefix, "bin", "activate")
     if sys.prefix == sys.base_prefix or not activate.is_file():
         return (f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",)
@@ -107,8 +106,9 @@ def environment() -> tuple[str, ...]:
 
 
 def body(batch: Batch, number: str) -> list[str]:
-    """Return the lines that scripts for all schedulers have in common: the environment, the selection of the run of a
-    job array by the shell variable `number`, and the choice between a new run and one that continues."""
+    """Return the lines that batch scripts for all schedulers have in common: the environment, the choice of the run of
+    a job array by the shell variable `number`, and the choice between a new run and the continuation of an interrupted
+    one."""
     which = [f"out={quote(Path(batch.out))}"]
     if batch.members:
         which = [

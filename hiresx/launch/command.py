@@ -13,12 +13,10 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx", "run")
 def command(
     mpirun: Mpirun | None, ranks: int, cores: int, arguments: Sequence[str], program: Sequence[str] = PROGRAM
 ) -> list[str]:
-    """Return the command that runs `program`, which is `hiresx run`, with `arguments` on `ranks` ranks. A single rank
-    is started without mpirun.
-
-    The command does not bind ranks to cores: the run binds them itself when it knows which ranks exchange data.
-    `cores`: number of cores per rank.
-    """
+    """Return the command line that starts `program` (by default `hiresx run`) with `arguments` on `ranks` ranks of this
+    machine. A single rank is started without mpirun. The launcher is told not to bind ranks to cores: the run binds
+    them itself when it knows which ranks exchange data. `cores`: the number of available cores; more ranks than cores
+    need a further option of Open MPI."""
     program = [*program, *arguments]
     if ranks == 1 or mpirun is None:
         return program

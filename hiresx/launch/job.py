@@ -42,14 +42,13 @@ class JobEnd:
 
 
 def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
-    """Run a command and wait for its end. For several `ranks` the command is an mpirun. `hydra`: whether this mpirun
-    belongs to the family of MPICH.
+    """Run a command, such as an mpirun, and wait for its end; return how it ended. `ranks`: the number of ranks that
+    the command starts. `hydra`: whether it is an mpirun of the MPICH family.
 
     Signals that this process receives are sent to the ranks themselves, which then end with a checkpoint. (An mpirun
     that receives a signal kills the ranks within a second.) A third SIGINT or SIGTERM, or a second one some seconds
     after the first, kills the ranks. Before all ranks have started, a signal is also sent to mpirun, and some seconds
-    later all processes that it started are killed.
-    """
+    later all processes that it started are killed."""
     job = _Job(ranks)
     with handle_signals(job.pass_on):
         job.start(command)
@@ -240,8 +239,8 @@ def _below(root: int) -> list[int]:
 
 
 def ranks_of(root: int) -> dict[int, int]:
-    """Return {rank: process id} for those descendants of the process `root` to which an MPI launcher gave a rank,
-    without their own descendants."""
+    """Return {rank: process id} for the MPI ranks among the descendants of the process `root`, recognised by the
+    environment variables of the launcher. Processes that a rank has started are left out."""
     children = _children()
     found: dict[int, int] = {}
     below = list(children.get(root, ()))

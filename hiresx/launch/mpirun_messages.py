@@ -43,7 +43,8 @@ class MessageFilter:
         self._line, self._frame = b"", b""
 
     def feed(self, data: bytes) -> bytes:
-        """Return the text to show, from `data` and from text that was held back earlier."""
+        """Add `data` to the filtered output of mpirun, and return the text to show now. The framed messages with which
+        mpirun reports the end of a process are removed; text that may be part of such a message is held back."""
         shown = b""
         *lines, self._line = (self._line + data).splitlines(keepends=True) or [b""]
         if self._line.endswith(b"\n"):
@@ -84,21 +85,21 @@ class MessageFilter:
         return b""
 
     def idle(self) -> bytes:
-        """Return the text to show after a pause without output: text that was held back as the beginning of a framed
-        message is shown."""
+        """Return the text to show after a pause without output: text that was held back because it looked like the
+        beginning of a framed message of mpirun on the end of a process."""
         if self._frame and self._frame.startswith(b"=") and b"TERMINATION" in self._frame:
             return b""
         return self.end()
 
     def end(self) -> bytes:
-        """Return the remaining text at the end of the stream."""
+        """Return the text that was held back, for the end of mpirun's output."""
         shown = self._read() if self._frame else b""
         shown, self._line = shown + self._line, b""
         return shown
 
 
 def signal_name(number: int) -> str:
-    """Return the name of the signal with this `number`, such as SIGKILL for 9."""
+    """Return the name of the operating system's signal `number`, such as SIGKILL for 9."""
     try:
         return signal.Signals(number).name
     except ValueError:

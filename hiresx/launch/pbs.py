@@ -1,4 +1,4 @@
-"""The script for qsub of PBS (OpenPBS, PBS Professional)."""
+"""The batch script for qsub of PBS (OpenPBS, PBS Professional)."""
 
 from hiresx.base.shell import quote, quote_for_comment
 from hiresx.errors import HiresxError
@@ -18,9 +18,9 @@ _PASSED = (
 
 
 def script(batch: Batch, file: str, kind: str) -> str:
-    """Return the text of a PBS script. `batch`: the runs and the resources that they need. `file`: the name of the
-    script, for the comment on how to submit it. `kind`: the family of the MPI library (`hiresx.launch.mpi_library`).
-    Raises HiresxError if `batch` has no number of cores, which PBS needs."""
+    """Return the text of a PBS batch script that runs a case on many ranks. `batch`: the runs and the resources that
+    they need. `file`: the name of the script, for the comment on how to submit it. `kind`: the family of the MPI
+    library (`hiresx.launch.mpi_library`). Raises HiresxError if `batch` has no number of cores, which PBS needs."""
     if batch.cores is None:
         raise HiresxError("PBS must be told how many cores a rank takes", "--cpus-per-rank N")
     chunk = f"select={batch.nodes}:ncpus={batch.ranks * batch.cores}:mpiprocs={batch.ranks}"

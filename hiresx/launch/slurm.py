@@ -1,12 +1,13 @@
-"""The script for sbatch."""
+"""The batch script for sbatch of Slurm."""
 
 from hiresx.base.shell import quote, quote_for_comment
 from hiresx.launch.batch_script import Batch, body
 
 
 def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
-    """Return the text of a Slurm script. `batch`: the runs and the resources that they need. `file`: the name of the
-    script, for the comment on how to submit it. `mpi`: the value of srun's option --mpi."""
+    """Return the text of a Slurm batch script that runs a case on many ranks. `batch`: the runs and the resources that
+    they need. `file`: the name of the script, for the comment on how to submit it. `mpi`: the value of srun's option
+    --mpi."""
     head = [
         "#!/bin/bash",
         f"# Written by hiresx {batch.command}. Submit it with: sbatch {quote_for_comment(file)}",

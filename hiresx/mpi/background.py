@@ -25,7 +25,8 @@ class Writer:
         self._jobs: deque[Future[None]] = deque()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Submit a job. Raises the failure of an earlier job. If that was raised before, the new job is ignored."""
+        """Submit a job (a function without arguments) for execution in the background thread. Waits if too many jobs
+        are waiting. Raises the failure of an earlier job. If that failure was raised before, the new job is ignored."""
         while self._jobs and self._jobs[0].done():
             self._jobs.popleft()
         self.until(lambda: len(self._jobs) < self.outstanding)
@@ -34,18 +35,19 @@ class Writer:
             self._jobs.append(self._thread.submit(self._execute, job))
 
     def check(self) -> None:
-        """Raise the failure of an earlier job, if it was not raised before."""
+        """Raise the failure of an earlier background job, if it was not raised before."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
     def drain(self) -> None:
-        """Wait until every job is done. It raises no failure: see `check`."""
+        """Wait until all background jobs are done. Failures are not raised here, but by `check`."""
         while self._jobs:
             self._jobs.popleft().result()
 
     def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready()` is true; it is called after every job. The time is added to `seconds_waited`."""
+        """Wait until `ready()` is true, which is tested after every finished job. The time is added to
+        `seconds_waited`."""
         began = time.perf_counter()
         while not ready():
             self._jobs.popleft().result()
@@ -67,18 +69,19 @@ class Work:
     ranks know."""
 
     def write(self) -> None:
-        """Write the data of this rank. It is called in a background thread of each rank."""
+        """Write the data of this rank to the temporary files. Called in a background thread of each rank."""
 
     def complete(self, comm: Communicator) -> None:
-        """Complete the files with values of other ranks. It is called in the main thread of each rank, when all have
+        """Add to the files what depends on other ranks. Called in the main thread of each rank when all ranks have
         written. Collective."""
 
     def publish(self) -> None:
-        """Rename the files to their final names. It is called in the thread of rank 0, when everything is written."""
+        """Rename the temporary files to their final names. Called in the background thread of rank 0 when all ranks
+        have written and completed the files."""
 
     def discard(self) -> None:
-        """Remove the temporary files if `publish` was not called or failed. It is called on rank 0 when no rank writes
-        any more."""
+        """Remove the temporary files if `publish` was not called or failed. Called on rank 0 when no rank writes any
+        more."""
 
 
 class JointWriter:
@@ -104,21 +107,24 @@ class JointWriter:
 
     @property
     def has_failed(self) -> bool:
-        """True if any work has failed, even if its error was raised. Nothing more is written then."""
+        """Whether any background work has failed, even if its error was raised already. Nothing more is written
+        then."""
         return self._failed or self._writer.has_failed
 
     @property
     def seconds_waited(self) -> float:
-        """Seconds that this rank has waited for its background thread."""
+        """Seconds for which the main thread of this rank has waited for the background thread."""
         return self._writer.seconds_waited
 
     @property
     def busy(self) -> float:
-        """Seconds that the work took in the background thread."""
+        """Seconds that the work took in the background thread of this rank."""
         return self._writer.busy
 
     def submit(self, work: Work) -> None:
-        """Submit `work`. Raises the failure of earlier work. If that was raised before, the new work is ignored."""
+        """Submit `work`, output that all ranks write together, for execution in the background. Waits if too much work
+        is waiting. Raises the failure of earlier work. If that failure was raised before, the new work is ignored.
+        Collective."""
         if self._comm.size == 1:
             self._writer.submit(lambda: self._alone(work))
             return
@@ -131,8 +137,8 @@ class JointWriter:
             self._writer.submit(lambda: self._write(work))
 
     def advance(self) -> None:
-        """Detect which work all ranks have written, and complete it. It does not wait for work that is not written.
-        Raises a failure that was not raised before."""
+        """Find out which files all ranks have written, and complete and rename these files. Files that some rank is
+        still writing are left for a later call. Raises a failure that was not raised before. Collective."""
         if self._comm.size == 1:
             self._writer.check()
             return
@@ -149,7 +155,8 @@ class JointWriter:
             self._fail()
 
     def drain(self) -> None:
-        """Wait until all work is done and published. Raises a failure that was not raised before."""
+        """Wait until all files are written by all ranks and have their final names. Raises a failure that was not
+        raised before. Collective."""
         for _ in ("written", "published"):
             self._writer.drain()
             self.advance()

@@ -42,20 +42,21 @@ class Communicator:
         self._unanswered: Any = None
 
     def allgather(self, thing: Any) -> list[Any]:
-        """Return the values `thing` of all ranks (anything that can be pickled), by rank."""
+        """Return, on all ranks, the list of the values `thing` of all ranks, in the order of the ranks. A value may be
+        anything that can be pickled."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
 
     def gather(self, thing: Any) -> list[Any] | None:
-        """On rank 0, return the values `thing` of all ranks (anything that can be pickled), by rank; None on other
-        ranks."""
+        """Return, on rank 0, the list of the values `thing` of all ranks, in the order of the ranks; None on other
+        ranks. A value may be anything that can be pickled."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.gather(thing)
 
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
-        """Return the value `thing` of rank `root` on all ranks."""
+        """Return, on all ranks, the value `thing` of the rank `root`."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
-        """Wait until all ranks have called this."""
+        """Wait until all ranks have called this method."""
         if self.mpi_comm is not None:
             self.mpi_comm.Barrier()
 
@@ -74,24 +75,23 @@ class Communicator:
         return self._rows(values).sum(axis=0)
 
     def max(self, values: Any) -> np.ndarray:
-        """Return the largest of `values` (n,) over the ranks, element by element; NaN if any rank has NaN."""
+        """Return the largest value over the ranks of each element of `values` (n,); NaN if any rank has NaN."""
         return self._rows(values).max(axis=0)
 
     def min(self, values: Any) -> np.ndarray:
-        """Return the least of `values` (n,) over the ranks, element by element; NaN if any rank has NaN."""
+        """Return the least value over the ranks of each element of `values` (n,); NaN if any rank has NaN."""
         return self._rows(values).min(axis=0)
 
     @contextmanager
     def together(self, patience: float | None = None) -> Iterator[None]:
-        """Return a context for work that all ranks do. An error on one rank is raised on all ranks, so that the others
-        do not wait for it. If several ranks fail, the error of the lowest rank is raised. Its attribute `everywhere` is
-        set to True. Other exceptions, such as SystemExit, become a HiresxError. A signal is raised at once on the rank
-        that received it.
+        """Return a context that all ranks enter, and in which an error on one rank is raised on all ranks, so that no
+        rank waits for a rank that has failed. If several ranks fail, the error of the lowest rank is raised. Its
+        attribute `everywhere` is set to True. Other exceptions, such as SystemExit, become a HiresxError. A signal is
+        raised at once on the rank that received it.
 
-        `patience`: None for work without communication. If ranks communicate during the work, others may wait for a
-        rank that fails. This rank then waits at most `patience` seconds for them, and then raises its own error, which
-        ends the job.
-        """
+        `patience`: None if the ranks do not communicate within the context. If they do, a rank that fails may have left
+        others waiting for its messages. It then waits at most `patience` seconds for them to leave the context, and
+        raises its own error, which ends the job."""
         if self.mpi_comm is None:
             yield
             return
@@ -104,7 +104,7 @@ class Communicator:
         except Exception as found:
             error = found
         except BaseException as found:
-            error = HiresxError(f"ended by {describe(found)}", "see what calls it in the middle of the work")
+            error = HiresxError(f"ended by {describe(found)}", "find the call that ends the program during the run")
             error.__cause__ = found
         if not self._any_failed(error is not None, patience):
             if error is not None:
@@ -121,8 +121,8 @@ class Communicator:
         raise raised
 
     def aside(self) -> Any:
-        """Return a second MPI communicator of the same ranks, whose messages do not mix with those of the first.
-        Collective at the first call."""
+        """Return a second mpi4py communicator of the same ranks, whose messages do not mix with the messages of the
+        first one. Collective at the first call."""
         if self._aside is None:
             self._aside = self.mpi_comm.Dup()
         return self._aside
@@ -139,14 +139,14 @@ class Communicator:
         return bool(flags.any())
 
     def mark_aborting(self, error: BaseException, status: int = 1) -> None:
-        """Record an `error` of this rank that other ranks may not have. If this process ends before the others, it then
-        ends them with the exit status `status`."""
+        """Record an `error` of this rank that the other ranks may not know. If this process then ends before the other
+        ranks, it ends them with the exit status `status`."""
         if self.mpi_comm is not None and not is_on_all_ranks(error):
             self._abort_status = status
 
     def leave(self) -> None:
-        """Wait at the end of this process until the other ranks have ended. If this rank is marked as aborting
-        (`mark_aborting`), abort them instead."""
+        """Wait, at the end of this process, until the other ranks have ended. If this rank is marked as aborting
+        (`mark_aborting`), end the other ranks instead."""
         asked = self._end.Ibarrier()
         if self._abort_status:
             if not _completes_within(asked, 2 * GRACE):
@@ -167,14 +167,14 @@ class Communicator:
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
-        """Number of the host of each rank. Hosts are numbered in the order of their first ranks."""
+        """Number of the host of each rank, from 0. Hosts are numbered in the order of their lowest ranks."""
         firsts = self.allgather(self.local.bcast(self.rank))
         order = {first: number for number, first in enumerate(sorted(set(firsts)))}
         return tuple(order[first] for first in firsts)
 
     def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
-        """Return, on all ranks of a host, the `arrays` of its first rank, as read-only views of one copy. The other
-        ranks pass None. The arrays exist as long as the communicator."""
+        """Return, on all ranks of a host, the `arrays` of the first rank of this host, as read-only views of one copy
+        in shared memory. The other ranks pass None. The arrays exist as long as the communicator. Collective."""
         local = self.local
         if local.size == 1:
             return list(arrays or ())
@@ -201,8 +201,8 @@ class Communicator:
         return views
 
     def abort(self, status: int) -> None:
-        """End all processes at once with the exit status `status`, or with 1 if `status` means success. Without MPI
-        this process ends alone."""
+        """End all processes of the communicator at once with the exit status `status`, or with 1 if `status` means
+        success."""
         status = status if 0 < status < 256 else 1
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # the reader is gone
@@ -223,7 +223,8 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """True if all ranks have this error and catch it at the same place in the program."""
+    """Return whether all ranks have raised this `error` at the same place in the program, so that no rank waits for
+    another."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers any attribute
@@ -246,7 +247,7 @@ def _say(line: str) -> None:
 
 
 def single_process() -> Communicator:
-    """Return a communicator of this process alone."""
+    """Return a communicator that contains only this process."""
     return Communicator()
 
 
@@ -254,12 +255,9 @@ _world: list[Communicator] = []
 
 
 def world() -> Communicator:
-    """Return a communicator of all processes that one launcher (mpirun, srun) started, or of this process alone. Every
-    call returns the same object.
-
-    Raises HiresxError if a launcher started several processes and mpi4py is missing, cannot be loaded, or belongs to
-    another MPI than the launcher.
-    """
+    """Return the communicator of all processes that one launcher (mpirun, srun) started, or of this process alone
+    without a launcher. Every call returns the same object. Raises HiresxError if a launcher started several processes
+    and mpi4py is missing, cannot be loaded, or belongs to another MPI than the launcher."""
     if not _world:
         comm = _start()
         if comm.size > 1:
@@ -281,10 +279,10 @@ def _start() -> Communicator:
 
 
 def end_process(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
-    """Handle an `error` that ends a rank of the `world`, and return the exit status of this rank.
-
-    `tell(prefix)` prints the error. An error of all ranks is printed on rank 0 only. An error that only this rank has
-    is printed with the rank's number, and all other ranks are ended, because they would wait for this one."""
+    """Report an `error` that ends this process, end the other ranks if necessary, and return the exit status of this
+    process. `status`: the exit status for this error. `tell(prefix)`: a function that prints the error behind a prefix.
+    An error of all ranks is printed on rank 0 only. An error that only this rank has is printed with the number of the
+    rank, and all other ranks are ended, because they would wait for this one."""
     if not _world:
         return _ended_early(error, status, tell)
     comm = _world[0]

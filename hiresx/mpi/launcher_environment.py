@@ -21,8 +21,8 @@ INSTALL = (
 
 
 def launched_processes(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the number of processes that a launcher (mpirun, srun) started; 0 if the launcher does not report it, None
-    without a launcher. `environment`: the environment variables."""
+    """Return the number of processes that a launcher (mpirun, srun) started together with this one; 0 if the launcher
+    does not report the number, None without a launcher. `environment`: the environment variables."""
     for name in SIZES:
         if environment.get(name, "").isdigit():
             return int(environment[name])
@@ -33,8 +33,8 @@ def launched_processes(environment: Mapping[str, str] = os.environ) -> int | Non
 
 
 def process_number(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the number of this process among the processes of its launcher; 0 without a launcher. `environment`: the
-    environment variables."""
+    """Return the rank of this process among the processes that a launcher (mpirun, srun) started; 0 without a launcher.
+    `environment`: the environment variables."""
     if launched_processes(environment) is None:
         return 0
     names = (*RANKS, "SLURM_PROCID")
@@ -42,8 +42,8 @@ def process_number(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the launcher of this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" if unknown. `environment`: the
-    environment variables."""
+    """Return the kind of launcher that started this process: "Open MPI", "MPICH" (or Intel MPI), "Slurm", or "" if
+    unknown. `environment`: the environment variables."""
     if "OMPI_COMM_WORLD_SIZE" in environment:
         return "Open MPI"
     if "MPI_LOCALNRANKS" in environment or "HYDI_CONTROL_FD" in environment:
@@ -52,9 +52,9 @@ def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
-    """Return mpi4py's MPI, initialised, with as many processes as the launcher has started. Raises HiresxError if
-    mpi4py is missing or finds no library, or if its library does not belong to the launcher. (MPI would then abort, or
-    every process would run alone.)"""
+    """Initialise MPI and return the module mpi4py.MPI. Raises HiresxError if mpi4py is missing or finds no library, or
+    if its library does not belong to the launcher that started this process or counts another number of processes. (MPI
+    would then abort, or every process would run alone.) `environment`: the environment variables."""
     expected = launched_processes(environment)
     some = plural(expected, "process") if expected else "this process"
     try:

@@ -32,7 +32,7 @@ from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list
 from hiresx.topology.discover import discover
 from hiresx.topology.machine import Machine
-from hiresx.topology.place import BUSY_UTILISATION
+from hiresx.topology.place import BUSY_UTILISATION, check_strategies
 
 __all__ = ["AUTO", "Placement", "Seat", "place"]
 
@@ -48,20 +48,22 @@ def place(
     strategy: str | None = None,
     bind: bool = True,
 ) -> Placement:
-    """Choose the devices of all ranks, bind this rank to its CPUs, and create its backend. Collective.
+    """Choose the backend, GPU and CPU cores of every rank, bind this rank to its cores, and create its backend.
+    Collective.
 
-    `cut`: the decomposition into the parts of all ranks. `backends`: auto, cpu, cuda, emulated, or a list by rank (see
-    `backend_selection`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): bytes that ranks (rows) send in an
-    exchange; by default those of `cut`. `strategy`: a strategy of `hiresx.topology.place`, by default that with the
-    shortest exchange. `bind`: whether to bind the ranks and their memory; if not, the binding by their launcher is not
-    changed. A single process is bound only if its GPU is on one of several NUMA nodes, and the number of its threads
-    does not change.
+    `cut`: the blocks after their division among the ranks, from which the bytes that ranks exchange are computed.
+    `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank (see `backend_selection`); "auto" is "cuda" on
+    hosts with a GPU. `bytes_` (ranks, ranks): the bytes that the rank of the row sends to the rank of the column in an
+    exchange, if they shall not be computed from `cut`. `strategy`: a strategy of `hiresx.topology.place`, by default
+    the one with the shortest estimated exchange. `bind`: whether to bind the ranks and their memory; if not, the
+    binding by their launcher is not changed. A single process is bound only if its GPU is on one of several NUMA nodes,
+    and the number of its threads does not change.
 
     Raises HiresxError on all ranks for a list of the wrong length and for a GPU that is requested and missing (with
-    host and rank), and the errors of the backends.
-    """
+    host and rank), and the errors of the backends."""
     hosts = comm.hosts
     with comm.together():
+        check_strategies([] if strategy is None else [strategy])
         names = by_rank(backends, hosts)
         facts = gather(names[comm.rank] in (AUTO, "cuda"))
     known = comm.allgather(facts)

@@ -12,8 +12,8 @@ _FORM = "write one backend for all, or a list by rank such as cuda,cuda,cpu,cpu 
 
 
 def parse_backends(text: str) -> list[str]:
-    """Return the names of the backends in a `text` such as "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2". Raises HiresxError
-    for other texts."""
+    """Return the list of backend names in a `text` such as "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2". Raises HiresxError
+    for an unknown name or an invalid number."""
     found = []
     for word in text.split(","):
         name, colon, count = word.strip().partition(":")
@@ -26,10 +26,10 @@ def parse_backends(text: str) -> list[str]:
 
 
 def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
-    """Return the name of the backend for each rank. `hosts`: the number of each rank's host. `text` is one name for all
-    ranks, or a list with one name per rank, or a list with one name per rank of a host. A list of the third form needs
-    equally many ranks on all hosts, and is repeated on every host. Raises HiresxError for a list of another length, and
-    the errors of `parse_backends`."""
+    """Return the name of the backend for each rank. `text`: one name for all ranks, a list with one name for each rank,
+    or a list with one name for each rank of a host, which is repeated on every host; then all hosts must have equally
+    many ranks. `hosts`: the number of each rank's host. Raises HiresxError for a list of another length, and the errors
+    of `parse_backends`."""
     names, size = parse_backends(text), len(hosts)
     if len(names) == 1 and ":" not in text:
         return names * size

@@ -24,13 +24,13 @@ class Share(NamedTuple):
 
 
 def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int, GPU]) -> dict[int, Share]:
-    """Return the CPUs of each rank of this host. `facts`: the facts of each rank. `gpus`: the GPUs of the ranks that
-    have one.
+    """Divide the CPUs of this host among its ranks, and return the CPUs of each rank. `machine`: the host. `facts`: for
+    each rank the CPUs that it may use and its launcher. `gpus`: the GPUs of the ranks that have one; such a rank gets
+    CPUs near its GPU if possible.
 
     Ranks that may use the same CPUs divide them by whole physical cores. If a launcher gave each rank CPUs of its own,
     these are not changed. If there are fewer cores than ranks, no rank is bound, so that the operating system can move
-    them.
-    """
+    them."""
     found: dict[int, Share] = {}
     groups = dict.fromkeys(fact.cpus for fact in facts.values())
     kept = _launcher_remark(machine, facts) if len(groups) > 1 else ""

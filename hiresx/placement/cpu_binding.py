@@ -9,19 +9,19 @@ _last: list[tuple[frozenset[int], frozenset[int]]] = []
 
 
 def allowed_cpus() -> frozenset[int]:
-    """Return the numbers of the logical CPUs that this process may use. After `bind` these are those of before."""
+    """Return the numbers of the logical CPUs that this process was allowed to use before `bind` restricted them."""
     now = binding.bound_cpus()
     return _last[0][0] if _last and _last[0][1] == now else now
 
 
 def now() -> frozenset[int]:
-    """Return the CPUs to which this process is bound at present."""
+    """Return the numbers of the logical CPUs to which this process is bound at present."""
     return binding.bound_cpus()
 
 
 def bind(cpus: frozenset[int], gpu: int | None) -> Binding:
-    """Bind this process and all its threads to `cpus`. If the system refuses, the result has a warning. `gpu`: the
-    index of the GPU of the process, which is stored in the result."""
+    """Bind this process and all its threads to the logical CPUs `cpus`, and return the resulting binding. If the system
+    refuses, the result has a warning. `gpu`: the index of the GPU of the process, which is stored in the result."""
     before = allowed_cpus()
     made = binding.bind(cpus, gpu)
     _last[:] = [(before, made.is_)]

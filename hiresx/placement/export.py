@@ -13,10 +13,11 @@ Cpus = frozenset[int]
 
 
 def export(made: PlacementPlan, form: str, hosts: Sequence[str] = ()) -> str:
-    """Format the recommended placement of the plan `made` for another launcher. `form`: one of `FORMS`. `hosts`: names
-    for the rankfile; each host has the ranks of the plan, one host after the other; by default the host on which mpirun
-    runs. The text ends with a newline. Raises HiresxError for an unknown form, for `hosts` with another form, and if
-    the description of the machine lacks data that the form needs."""
+    """Return the recommended placement of ranks as text in the format of another launcher. `made`: the placements of
+    all strategies. `form`: one of the keys of `FORMS`, such as "rankfile" for mpirun. `hosts`: names of hosts for the
+    rankfile, by default the host on which mpirun runs; each host gets the ranks of the plan, one host after the other.
+    The text ends with a newline. Raises HiresxError for an unknown form, for `hosts` with another form, and if the
+    description of the machine lacks data that the form needs."""
     if form not in FORMS:
         raise HiresxError(f'no form of export "{form}"', f"the forms are {', '.join(FORMS)}")
     if hosts and form != "rankfile":
@@ -103,15 +104,15 @@ def _shares(made: PlacementPlan) -> list[Cpus]:
             "the recording has no cores to bind ranks to", "record the machine with: hiresx topo --save machine.json"
         )
     if len(placement) > sum(1 for core in machine.cores if core & allowed):
-        raise HiresxError(f"{len(placement)} ranks are more than the cores there are", "plan for fewer ranks")
+        raise HiresxError(f"{len(placement)} ranks are more than the machine has cores", "plan for fewer ranks")
     ranks = {rank: PlacementFacts(machine.host, allowed) for rank in range(len(placement))}
     shares = cores.cut(machine, ranks, {rank: machine.gpus[gpu] for rank, gpu in enumerate(placement)})
     return [shares[rank].cpus for rank in ranks]
 
 
 def logical_cores(machine: Machine, allowed: Cpus) -> list[Cpus]:
-    """Return the CPUs of each core, in the order of the logical core numbers of hwloc: by package, NUMA node and cache,
-    and within these by their lowest CPU. Cores that are not in `allowed` are left out."""
+    """Return the logical CPUs of each physical core, in the order in which hwloc numbers cores: by package, NUMA node
+    and cache, and within these by their lowest CPU. Cores without a CPU in `allowed` are left out."""
     wider = [package.cpus for package in machine.packages] + [node.cpus for node in machine.numa]
     caches = sorted((cache for cache in machine.caches), key=lambda cache: -cache.level)
     wider += [cache.cpus for cache in caches if not cache.kind or cache.kind == "data"]

@@ -29,8 +29,9 @@ class PlacementFacts:
 
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
-    """Return the facts of this process. `gpu`: whether it may use a GPU; if not, the driver is not loaded.
-    `environment`: the environment variables."""
+    """Return the facts about this process that the placement of ranks needs: host, usable CPUs, visible GPUs, and
+    launcher. `gpu`: whether it may use a GPU; if not, the CUDA driver is not loaded. `environment`: the environment
+    variables."""
     host, cpus, threads = platform.node(), cpu_binding.allowed_cpus(), requested_threads(environment)
     by = launcher_name(environment)
     if not gpu:

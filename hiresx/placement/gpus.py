@@ -31,15 +31,15 @@ def choose(
     off_host: np.ndarray,
     strategy: str | None = None,
 ) -> dict[int, GpuChoice]:
-    """Choose the GPU of each rank of this host that computes on one. `facts`: the facts of these ranks. `machines`: the
-    topology of the host, for each set of GPUs that is visible to some rank. `bytes_` (n, n): the bytes that each of all
-    n ranks sends to each other rank in an exchange; `off_host` (n,): the bytes that each sends to other hosts.
-    `strategy`: one of `hiresx.topology.place`; None for that with the shortest exchange.
+    """Choose a GPU for each rank of this host that computes on one. `facts`: for each of these ranks the GPUs that are
+    visible to it. `machines`: the topology of the host, for each set of GPUs that is visible to some rank. `bytes_` (n,
+    n): the bytes that each of all n ranks sends to each other rank in an exchange; `off_host` (n,): the bytes that each
+    rank sends to other hosts. `strategy`: one of the strategies of `hiresx.topology.place`; None for the one with the
+    shortest estimated exchange.
 
-    If different GPUs are visible to the ranks (a scheduler may give one to each), each rank has one of its own; ranks
-    with the fewest choose first. The result does not depend on the order in which CUDA numbers the GPUs. Busy GPUs are
-    used only if there are no others. If there are more ranks than GPUs, ranks share GPUs evenly.
-    """
+    If different GPUs are visible to the ranks (a scheduler may give one to each), each rank gets a GPU that it sees;
+    ranks that see the fewest GPUs choose first. The result does not depend on the order in which CUDA numbers the GPUs.
+    Busy GPUs are used only if there are no others. If there are more ranks than GPUs, ranks share GPUs evenly."""
     found: dict[int, GpuChoice] = {}
     views = dict.fromkeys(frozenset(fact.gpus) for fact in facts.values())
     for view in sorted(views, key=len):
@@ -97,8 +97,9 @@ def _hidden_gpu_remarks(
 
 
 def complete(machine: Machine, facts: PlacementFacts) -> Machine:
-    """Return the machine, if it has all GPUs that CUDA makes visible. Otherwise return a machine with just these GPUs,
-    whose links are unknown: in a container NVML may be missing and /sys hidden. `facts`: the facts of one process."""
+    """Return the description `machine` if it contains all GPUs that CUDA shows to a process. Otherwise return a machine
+    with just these GPUs, whose links are unknown: in a container NVML may be missing and /sys hidden. `facts`: the GPUs
+    that are visible to the process."""
     known = {gpu.address: gpu for gpu in machine.gpus}
     if set(known) >= set(facts.gpus):
         return machine
@@ -127,8 +128,8 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
 
 
 def idle(machine: Machine, facts: PlacementFacts) -> tuple[int, ...]:
-    """Return the indexes of the GPUs that CUDA makes visible and no process uses. `machine`: the host. `facts`: the
-    facts of one process."""
+    """Return the indexes of the GPUs that CUDA shows to a process and that no process uses. `machine`: the description
+    of the host. `facts`: the GPUs that are visible to the process."""
     machine = complete(machine, facts)
     return tuple(gpu for gpu in _idle(machine)[0] if machine.gpus[gpu].address in facts.gpus)
 

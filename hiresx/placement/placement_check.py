@@ -37,12 +37,13 @@ class Standing:
 
 
 def comm() -> Communicator:
-    """Return a communicator of all ranks of MPI. Raises HiresxError if mpi4py is missing or finds no MPI library."""
+    """Return the communicator of all MPI ranks (MPI.COMM_WORLD). Raises HiresxError if mpi4py is missing or finds no
+    MPI library."""
     try:
         from mpi4py import MPI
     except Exception as error:
         raise HiresxError(
-            f"ranks are asked through mpi4py, which {optional.describe_import_error('mpi4py', error)}",
+            f"the ranks communicate through mpi4py, which {optional.describe_import_error('mpi4py', error)}",
             "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
         ) from None
     return Communicator(MPI.COMM_WORLD)
@@ -51,9 +52,10 @@ def comm() -> Communicator:
 def verify(
     ranks: Communicator, bytes_: ArrayLike | None = None, strategy: str | None = None, backends: str = AUTO
 ) -> list[Standing]:
-    """Place the ranks as `hiresx.placement.place` does, and determine the actual devices of each. The result is the
-    same on all ranks. `bytes_`: bytes between the ranks, by default those of a chain of neighbours; other arguments as
-    in `place`. Raises the errors of `place`, and HiresxError for `bytes_` of another number of ranks."""
+    """Place the ranks on GPUs and CPUs as a run does, and return for each rank where it really runs, as the operating
+    system and the GPU driver report it. The result is the same on all ranks. `bytes_` (ranks, ranks): bytes between the
+    ranks, by default between neighbours of a chain. `strategy`, `backends`: as in `hiresx.placement.place`. Raises the
+    errors of that function, and HiresxError for `bytes_` of another number of ranks. Collective."""
     matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)
     if len(matrix) != ranks.size:
         raise HiresxError(

@@ -46,12 +46,12 @@ class Placement:
     remarks: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return the placement as JSON data for run.json."""
+        """Return the placement of all ranks as JSON data, which the run record (run.json) contains."""
         return {"ranks": [asdict(seat) | {"why": list(seat.why)} for seat in self.seats], "remarks": list(self.remarks)}
 
     def lines(self, more: Mapping[str, Sequence[Any]] | None = None) -> list[str]:
-        """Return the placement as lines of text: a table and remarks below it. `more`: further columns, with a value
-        for each rank."""
+        """Return the placement as lines of text for the user: a table of the ranks, and remarks below it. For many
+        ranks the table has a line for each host. `more`: further columns, each with a value for every rank."""
         more = more or {}
         head = ["rank", "host", "backend", "GPU", "CPUs", "NUMA", "threads", *more]
         rows = [[*_cells(seat), *(str(values[n]) for values in more.values())] for n, seat in enumerate(self.seats)]

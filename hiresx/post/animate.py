@@ -1,4 +1,4 @@
-"""`hiresx post animate`: one variable of all fields of a run as a film, MP4 or GIF."""
+"""`hiresx post animate`: an animation of one variable, MP4 or GIF, from all fields of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,12 @@ def animate(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Path:
-    """Write a film of `variable` from the fields of `run` (a folder or the result of `hiresx.open`) or of its output
-    `subset`. `start` and `end`: the first and the last time, in L / c_ref. `every`: if it is n, every n-th of these
-    fields is used. `fps`: frames per second. All frames have the same colours and axes. `out`: a .mp4 or .gif file, by
-    default in RUN/post. Returns the path. The file is replaced only when all frames are written. `look`: the
-    appearance. Raises HiresxError for missing fields, and if there is no encoder."""
+    """Write an animation of `variable` from the fields of `run` (a folder or the result of `hiresx.open`), and return
+    its path. `out`: a .mp4 or .gif file, by default in RUN/post. `start` and `end`: the first and the last time, in
+    units of L / c_ref (length scale over sound speed). `every`: if it is n, every n-th of these fields is used. `fps`:
+    frames per second. `subset`: the name of an `[[output.subset]]`, by default the whole fields. `look`: the
+    appearance. All frames have the same colours and axes. The file is replaced only when all frames are written. Raises
+    HiresxError for missing fields, and if there is no encoder."""
     run, look = as_run(run), look or Look()
     target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)
     paths = run.files(-np.inf if start is None else start, np.inf if end is None else end, every, subset)

@@ -22,11 +22,11 @@ _DRAWN, _NAMED = 2, 4
 
 @dataclass(frozen=True, eq=False)
 class AzimuthalModes:
-    """Power spectra of the azimuthal modes of a pressure on a ring of places. `m` (modes,): the mode numbers, of waves
-    cos(m theta - 2 pi f t) with f > 0; a mode with m > 0 rotates in the direction of increasing theta, and one with m <
-    0 in the opposite direction. `frequency` (frequencies,): in c_ref / L. `density` (modes, frequencies): one-sided
+    """Power spectra of the azimuthal modes of a pressure at probes on a ring. `m` (modes,): the mode numbers, of waves
+    cos(m theta - 2 pi f t) with f > 0; a mode with m > 0 rotates in the direction of increasing theta, and a mode with
+    m < 0 in the opposite direction. `frequency` (frequencies,): in c_ref / L. `density` (modes, frequencies): one-sided
     power spectral densities. The sum over all modes of their integrals is the mean square, averaged over the ring.
-    `whole`: spectra of the sum of the modes, in which peaks are searched."""
+    `whole`: the spectrum averaged over the ring, in which peaks are searched."""
 
     m: np.ndarray
     frequency: np.ndarray
@@ -37,11 +37,12 @@ class AzimuthalModes:
 def decompose(
     values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8, filtered: bool = False
 ) -> AzimuthalModes:
-    """Return the azimuthal modes of `values` (times, places) at n angles `theta` = theta_0 + 2 pi p / n, in any order.
-    The amplitude of mode m is p_m = sum over the places of p exp(-i m theta) / n. Its spectrum is two-sided: the part
-    at f belongs to the mode -m, the part at -f to the mode m. The modes |m| < n/2 are returned. If n is even, the mode
-    n/2 is left out, since its direction of rotation cannot be determined. `dt`: the time between samples. `segments`:
-    the number of segments, and `filtered`: whether the samples were filtered, both as in `welch.spectra`."""
+    """Return the power spectra of the azimuthal modes of signals at n points on a ring. `values` (times, n): the
+    signals. `theta` (n,): the angles theta_0 + 2 pi p / n, in any order. `dt`: the time between samples. `segments`:
+    the number of segments, and `filtered`: whether the samples were filtered, both as in `welch.spectra`. The amplitude
+    of mode m is p_m = sum over the points of p exp(-i m theta) / n. In its two-sided spectrum, positive frequencies
+    belong to the mode -m and negative frequencies to the mode m. The modes |m| < n/2 are returned. If n is even, the
+    mode n/2 is left out, since its direction of rotation cannot be determined."""
     n = theta.size
     highest = (n - 1) // 2
     parts = values @ np.exp(-1j * np.outer(theta, np.arange(highest + 1))) / n
@@ -63,8 +64,9 @@ def decompose(
 
 
 def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
-    """Return the angles (places,) about the x axis, from y to z, of `places` (places, 3). Raises HiresxError, with the
-    names `wanted` of the signals, if the places are not equally spaced on a circle around the x axis."""
+    """Return the angles (n,), in radians, of n points on a ring about the x axis, from y to z. `places` (n, 3): their
+    coordinates. `wanted`: the name of the signals, for error messages. Raises HiresxError if there are fewer than three
+    points, or if they are not equally spaced on a circle around the x axis."""
     hint = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
     if places is None or len(places) < 3:
         raise HiresxError(f'"{wanted}" has fewer than three places', hint)
@@ -91,16 +93,15 @@ def azimuthal(
     length: float = 1.0,
     velocity: float = 1.0,
 ) -> Result:
-    """Return the azimuthal modes of a history of `run` whose places lie on a circle around the x axis, from the time
-    `start` to `end` (in L / c_ref). `signals` is "NAME.COLUMN".
+    """Return the power spectra of the azimuthal modes of signals on a ring of probes around the x axis, and the kinds
+    of their tones. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the history and its
+    column. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed). `segments`: see
+    `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity.
 
-    `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. For each
-    tone of the mean over the ring the result has its modes and its kind: axisymmetric (m = 0 is largest), helical (m or
-    -m alone) or flapping (both m and -m). It also has `carried`: whether the grid at the ring resolves the tone (its
-    frequency is below the `cutoff`, see `grid_cutoff.cutoffs`); None if that is unknown.
-
-    Raises HiresxError for places that do not lie on such a ring, and for signals that are missing or too short.
-    """
+    For each tone of the mean spectrum the result has its modes and its kind: axisymmetric (m = 0 is largest), helical
+    (m or -m alone) or flapping (both m and -m). It also has `carried`: whether the grid at the ring resolves the tone
+    (its frequency is below the `cutoff`, see `grid_cutoff.cutoffs`); None if that is unknown. Raises HiresxError for
+    points that do not lie on such a ring, and for signals that are missing or too short."""
     run = as_run(run)
     if length <= 0 or velocity <= 0:
         raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")

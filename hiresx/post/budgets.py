@@ -1,5 +1,5 @@
-"""Moments of averages over homogeneous directions, and the budgets that they give: of the turbulent kinetic
-energy and of each Reynolds stress.
+"""Means and moments of turbulence over time and homogeneous directions, and the budgets of the turbulent kinetic energy
+and of each Reynolds stress.
 
 With f' about the Reynolds mean, f'' about the Favre mean, U = {u}, {.} a Favre mean and R_ij = {u_i'' u_j''}, the
 budget of R_ij is (after Huang, Coleman & Bradshaw, Journal of Fluid Mechanics 305 (1995) 185)
@@ -14,9 +14,8 @@ budget of R_ij is (after Huang, Coleman & Bradshaw, Journal of Fluid Mechanics 3
                      + <u_i''> (d<tau_jk>/dx_k - d<p>/dx_j)
                      + <u_j''> (d<tau_ik>/dx_k - d<p>/dx_i)               mass_flux
 
-The budget of rho k, k = R_ii/2, is half the sum of those of R_ii; its pressure dilatation <p' du_i'/dx_i> is half the
-trace of the pressure strain.
-"""
+The budget of rho k, k = R_ii/2, is half the sum of the budgets of R_ii; its pressure dilatation <p' du_i'/dx_i> is half
+the trace of the pressure strain."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -51,9 +50,9 @@ STRESS_TERMS = {
 
 
 class HomogeneousMeans:
-    """Computes means over homogeneous directions, and the gradients of such means. `coordinates`: x, y and z, each an
-    array (nk, nj, ni), in L. `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from a node to the
-    next. A mean has one node along each of these axes."""
+    """Operator for means over homogeneous directions of a block, and for derivatives of such means. `coordinates`: x, y
+    and z, each an array (nk, nj, ni), in units of the length scale L. `steps`: for each homogeneous axis (0: k, 1: j,
+    2: i) the vector (3,) from a node to the next. A mean has one node along each of these axes."""
 
     def __init__(self, coordinates: list[np.ndarray], steps: Mapping[int, np.ndarray]):
         self._over = tuple(axis - 3 for axis in steps)
@@ -90,9 +89,10 @@ class HomogeneousMeans:
 
 
 def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np.ndarray]:
-    """Return means and moments over time and the homogeneous directions, by name. Each is an array (..., nk, nj, ni),
-    with one node along each homogeneous direction. `node`: averages over time, with their groups by name (averages.nc).
-    `place`: the means over homogeneous directions. Differences between the time averages of nodes along homogeneous
+    """Return means and moments of turbulence over time and the homogeneous directions, by name. Each is an array (...,
+    nk, nj, ni) with one node along each homogeneous direction. `node`: the averages over time of a block in
+    averages.nc, with their groups "reynolds" and "favre" and the group of the budget, if there is one. `place`: the
+    operator for means over the homogeneous directions. Differences between the time averages of nodes along homogeneous
     directions are treated as fluctuations."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
     mean, density = place.mean, favre["rho"].values
@@ -163,8 +163,8 @@ def _name(i: int, j: int) -> str:
 def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) by the names of
     `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
-    `average.budget = true`. `place`: computes means over the homogeneous directions, and derivatives. Source: see the
-    module."""
+    `average.budget = true`. `place`: the operator for means and derivatives. Source: Huang, Coleman & Bradshaw, J.
+    Fluid Mech. 305 (1995) 185."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     energy = 0.5 * rho * held["R"][:3].sum(axis=0)
     slope, force = _slopes_and_force(held, place)
@@ -184,8 +184,8 @@ def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> di
 def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) by the names of
     `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
-    `average.stress_budgets = true`. `place`: computes means over the homogeneous directions, and derivatives. Source:
-    see the module."""
+    `average.stress_budgets = true`. `place`: the operator for means and derivatives. Source: Huang, Coleman & Bradshaw,
+    J. Fluid Mech. 305 (1995) 185."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     slope, force = _slopes_and_force(held, place)
     work, rise = held["u_tau"], np.stack([place.gradient(flux) for flux in held["p_u"]])
@@ -205,9 +205,9 @@ def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> d
 
 
 def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the terms `ENERGY_TERMS` of the budget of the turbulent kinetic energy, by name, each of the shape (...).
-    `stresses`: the terms `STRESS_TERMS` of the budget of the Reynolds stresses, each of the shape (3, 3, ...). An
-    energy term is half the trace of the stress term."""
+    """Return the terms of the budget of the turbulent kinetic energy by the names of `ENERGY_TERMS`, each an array
+    (...), from the budgets of the Reynolds stresses. `stresses`: the terms by the names of `STRESS_TERMS`, each an
+    array (3, 3, ...). An energy term is half the trace of the stress term."""
     return {
         name: 0.5 * np.einsum("ii...->...", stresses["pressure_strain" if name == "pressure_dilatation" else name])
         for name in ENERGY_TERMS

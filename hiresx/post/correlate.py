@@ -1,4 +1,4 @@
-"""`hiresx post correlate`: two-point and space-time correlations along the places of a probe, and the convection
+"""`hiresx post correlate`: two-point and space-time correlations along the points of a line probe, and the convection
 velocity."""
 
 from typing import Any
@@ -20,10 +20,13 @@ def correlate(
     longest: float | None = None,
     reach: float = 1.5,
 ) -> Result:
-    """Correlate the signals at the places of a line probe of `run`, from the time `start` to `end` (in L / c_ref).
-    `signals` is "NAME.COLUMN". `at`: the distance of the reference place from the first place, in L; by default the
+    """Return the correlations in space and time between the signals at the points of a line probe, and the convection
+    velocity that follows from them. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the
+    history and its column. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed).
+    `at`: the distance of the reference point from the first point, in units of the length scale L; by default the
     middle. `longest`: the largest time lag, in L / c_ref. `reach`: the largest distance downstream that is used for
-    convection velocities, in L. Raises HiresxError for a history with fewer than three places."""
+    convection velocities, in L. Raises HiresxError for a history with fewer than three points, and for signals that are
+    missing or too short."""
     run = as_run(run)
     if reach <= 0 or (longest is not None and longest <= 0):
         raise HiresxError("a reach and a largest lag are above 0", "see --reach and --lag")

@@ -1,5 +1,5 @@
-"""`hiresx post energy-spectrum`: the spectrum of the kinetic energy of flow in a periodic box over the size of the wave
-vector, and the scales of turbulence that follow from it."""
+"""`hiresx post energy-spectrum`: the spectrum of the kinetic energy of flow in a periodic box over the magnitude of the
+wave vector, and the scales of turbulence that follow from it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,9 +19,10 @@ _FLAT = 1e-6
 def energy_spectrum(
     run: Any, start: float | None = None, end: float | None = None, every: int = 1, subset: str = "fields"
 ) -> Result:
-    """Compute the spectrum E of the kinetic energy of a flow in a periodic box, for every n-th (n = `every`) of the
-    fields of `run` from the time `start` to `end` (in L / c_ref). The grid must be periodic and uniform in all three
-    index directions.
+    """Return the spectrum E of the kinetic energy of a flow in a periodic box at each time, and scales of turbulence.
+    `run`: a folder or the result of `hiresx.open`; its grid must be one block, periodic and uniform in all three index
+    directions. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed). `every`: if
+    it is n, every n-th stored time is used. `subset`: the name of an `[[output.subset]]`, by default the whole fields.
 
     A wave vector belongs to the shell of the nearest wave number. Wave numbers are multiples of the smallest spacing of
     wave numbers among the directions of the box. The sum of E times this spacing is the mean of (u'^2 + v'^2 + w'^2)/2
@@ -30,10 +31,8 @@ def energy_spectrum(
 
     The table has at each time this energy, u' = (2/3 energy)^(1/2), the integral length pi/(2 u'^2) int E/k dk, and
     Taylor's length lambda from lambda^2 = 15 u'^2/(2 int k^2 E dk) (Pope, Turbulent Flows, 2000, section 6.5). In
-    viscous flow it also has Re_lambda = u' lambda Re_c, for a density and a viscosity of 1. `subset`: the name of the
-    output.subset of the case whose fields are used; by default the fields of the whole grid. Raises HiresxError for a
-    grid of several blocks, and for one that is not periodic and uniform in three directions.
-    """
+    viscous flow it also has Re_lambda = u' lambda Re_c, for a density and a viscosity of 1. Raises HiresxError for a
+    grid of several blocks, and for a grid that is not periodic and uniform in three directions."""
     run = as_run(run)
     since, until = -np.inf if start is None else start, np.inf if end is None else end
     series = run.series(VELOCITIES, since, until, every, subset)
@@ -71,10 +70,10 @@ def energy_spectrum(
 
 
 def shells(velocity: Sequence[np.ndarray], periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the wave numbers 0, dk, 2 dk, ... of spheres, and the kinetic energy of the waves in a shell of width dk
-    around each, divided by dk. `velocity`: u, v and w, arrays (nk, nj, ni); their means are subtracted. `periods` (3,
-    3): the vectors, one in each row, after which the flow repeats along k, j and i. dk is the smallest spacing of wave
-    numbers among the directions."""
+    """Return the spectrum of the kinetic energy over spherical shells of wave vectors: the wave numbers 0, dk, 2 dk,
+    ..., and the kinetic energy of the waves in a shell of width dk around each. `velocity`: u, v and w, arrays (nk, nj,
+    ni); their means are subtracted. `periods` (3, 3): the vectors, one in each row, after which the flow repeats along
+    k, j and i. dk is the smallest spacing of wave numbers among the directions."""
     # Columns, one for each period: the wave vector that has one wavelength along this period and is constant along the
     # others.
     waves = 2 * np.pi * np.linalg.inv(periods)

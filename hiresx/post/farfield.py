@@ -31,11 +31,11 @@ _LOOKED_AT = 64
 
 @dataclass(frozen=True, eq=False)
 class ObserverArc:
-    """Observers on an arc with the `radius` around `centre`, both in L. There are `n` angles from the x axis, equally
-    spaced from `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc about the x axis, in
-    degrees: 0 is the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. If `azimuths` is above 1, there are
-    that many observers at each angle, equally spaced around the axis from `azimuth` on, and their levels are averaged
-    as well."""
+    """Observers on an arc with the `radius` around `centre`, both in units of the length scale L, at `n` angles from
+    the x axis, equally spaced from `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc
+    about the x axis, in degrees: 0 is the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. If `azimuths`
+    is above 1, there are that many observers at each angle, equally spaced around the axis from `azimuth` on, and their
+    levels are averaged as well."""
 
     radius: float
     start: float
@@ -47,13 +47,14 @@ class ObserverArc:
 
     @property
     def angles(self) -> np.ndarray:
-        """Angles of the observers against the x axis, in degrees, (n azimuths,). Observers of one angle are
+        """Angle of each observer from the x axis, in degrees, an array (n azimuths,). The observers at one angle are
         consecutive."""
         return np.repeat(np.linspace(self.start, self.end, self.n), self.azimuths)
 
     @property
     def places(self) -> np.ndarray:
-        """Positions of the observers, (n azimuths, 3), in L."""
+        """Coordinates x, y, z of each observer, in units of the length scale L, an array (n azimuths, 3). Raises
+        HiresxError for a radius that is not positive, and without observers."""
         if not (self.radius > 0 and self.n >= 1 and self.azimuths >= 1):
             raise HiresxError(
                 "an arc has a radius above 0 and 1 observer and azimuth or more", "e.g. --arc 50,20,160,15"
@@ -83,21 +84,23 @@ def farfield(
     density: str = "flow",
     measured: str | Path | None = None,
 ) -> Result:
-    """Compute the sound pressure at `observers` (m, 3), in L, from the recorded surface with the name `surface`. `run`:
-    a folder or the result of `hiresx.open`. The method is the equation of Ffowcs Williams and Hawkings in a uniform
-    stream of the Mach number `mach` along x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is uniform
-    along z, so its sound decays with the square root of the distance; its observers lie in its plane.
+    """Return the sound pressure at observers outside of a surface on which a run recorded the flow, its spectra and
+    levels. `run`: a folder or the result of `hiresx.open`. `surface`: the name of the surface. `observers`: coordinates
+    (m, 3), in units of the length scale L, or an arc. The method is the equation of Ffowcs Williams and Hawkings in a
+    uniform stream of the Mach number `mach` along x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is
+    uniform along z, so its sound decays with the square root of the distance; its observers lie in its plane.
 
-    - `start`, `end`: first and last time of the samples to use, in L / c_ref; None for no limit.
-    - `caps`: for a surface with several end caps. Each cap closes a surface of its own. The signals of these surfaces
+    - `start`, `end`: first and last time of the samples to use, in units of L / c_ref (length scale over sound speed);
+      None for no limit.
+    - `caps`: for a surface with several end caps. Each cap closes a different surface. The signals of these surfaces
       are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele &
       Moin, ibid. 12 (2013) 1) or returned separately ("each").
     - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa. Without it signals are
       in rho_ref c_ref^2, and levels in dB re this unit.
     - `still`: for runs that start from rest. The flow at the surface before the first sample is assumed to be that of
-      the first sample. Each observer then has a time window of its own, from its first sound until it no longer
-      receives sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, and
-      `time` is measured from it.
+      the first sample. Each observer then has another time window, from its first sound until it no longer receives
+      sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, and `time` is
+      measured from it.
     - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
     - `length`, `velocity`: the scales of the Strouhal number f length / velocity, in L and c_ref. They also apply to
       the third octaves (`welch.third_octaves`).
@@ -107,8 +110,7 @@ def farfield(
     - `measured`: a CSV file of measured spectra, with which the third octaves are compared, see `farfield_measured`.
 
     Raises HiresxError for axisymmetric runs, for observers inside or on the surface or outside the plane, and for
-    samples that are too few, at unequal intervals, or too far apart for the frequencies in them.
-    """
+    samples that are too few, at unequal intervals, or too far apart for the frequencies in them."""
     run = as_run(run)
     _check_choices(caps, density, length, velocity, ambient)
     known = None if measured is None else farfield_measured.read(measured)
@@ -471,14 +473,13 @@ def far_field(
     observers: np.ndarray,
     stream: fwh.Stream,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the sound pressure p' at the `observers` (m, 3) outside the surface. All quantities are in the scales of
-    the case. Returns times (k,) and p' (m, k). The times are those at which every observer receives sound from the
-    whole surface. `rho`, `pressure` (times, n) and the total `velocity` (times, n, 3) on the surface are samples at
-    equally spaced `time` (times,). `stream`: the flow outside. Samples are interpolated by polynomials of degree 7. For
-    a `plane` surface they are transformed to frequencies (`hiresx.post.fwh_plane`).
-
-    Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples.
-    """
+    """Return the sound pressure p' (m, k) at m observers outside a surface, by the equation of Ffowcs Williams and
+    Hawkings (`hiresx.post.fwh`), and its k times. These are all times at which every observer receives sound from the
+    whole surface. All quantities are in the scales of the case. `time` (times,): equally spaced times of the samples.
+    `rho`, `pressure` (times, n) and the total `velocity` (times, n, 3): the flow at the n points of the surface.
+    `observers` (m, 3): coordinates. `stream`: the flow outside. Samples are interpolated by polynomials of degree 7.
+    For a `plane` surface they are transformed to frequencies (`hiresx.post.fwh_plane`). The result is (times, p').
+    Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples."""
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return rho[:, some], velocity[:, some], pressure[:, some]

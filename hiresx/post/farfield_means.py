@@ -1,4 +1,4 @@
-"""Levels of a far field averaged around the axis: those of observers at one angle and several azimuths."""
+"""Levels of a far field averaged around the axis: over the observers at one angle and several azimuths."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_lev
 
 
 def add_means(data: Any, azimuths: int) -> Any:
-    """Return `data`, a result of `farfield`, with the levels of the mean power over azimuths added, in dB. They have
-    the dimension `direction` in place of `observer`. `azimuths`: the number of observers at each angle, which are
-    consecutive."""
+    """Return the dataset of a result of `farfield` with the levels of the mean power over azimuths added, in dB. The
+    averaged levels have the dimension `direction` instead of `observer`. `data`: the dataset. `azimuths`: the number of
+    observers at each angle, which are consecutive."""
     for name, mean in MEANS.items():
         values = data[name]
         at = values.dims.index("observer")
@@ -26,8 +26,9 @@ def add_means(data: Any, azimuths: int) -> Any:
 
 
 def mean_rows(data: Any) -> list[dict[str, Any]]:
-    """Return a table row (a dictionary) for each angle and end cap of a result of `farfield`: the angle in degrees, the
-    overall level, and the levels of the third octaves, in dB. `data`: the dataset of the result."""
+    """Return the levels averaged over azimuths as the rows of a table: for each angle and end cap a dictionary with the
+    angle in degrees, the overall level, and the levels in third octaves, in dB. `data`: the dataset of a result of
+    `farfield`, to which `add_means` has been applied."""
     return [
         {"angle_deg": float(angle), **({"cap": float(one["cap"])} if "cap" in one.coords else {}),
          "overall_level_db": float(one["mean_overall_level"][n]),
@@ -37,8 +38,9 @@ def mean_rows(data: Any) -> list[dict[str, Any]]:
 
 
 def columns(data: Any) -> dict[str, list[float]]:
-    """Return the averaged levels of the third octaves as columns of a table: a list for each angle and end cap, by the
-    name of the column. `data`: the dataset of a result of `farfield`."""
+    """Return the third-octave levels averaged over azimuths as columns of a table: a list, in dB, for each angle and
+    end cap, by the name of the column. `data`: the dataset of a result of `farfield`, to which `add_means` has been
+    applied."""
     found: dict[str, list[float]] = {}
     for one in _caps(data):
         cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""

@@ -18,17 +18,17 @@ _STROUHAL, _ANGLE, _EXAMPLE = "strouhal", "angle_", "angle_30,angle_60"
 
 
 class MeasuredSpectra(NamedTuple):
-    """Measured spectra. `strouhal` (n,): Strouhal numbers, ascending. `levels`: for each angle against the x axis, in
-    degrees, the levels (n,) of the power spectral density in dB, re any unit."""
+    """Measured spectra of sound. `strouhal` (n,): Strouhal numbers, ascending. `levels`: for each angle from the x
+    axis, in degrees, the levels (n,) of the power spectral density in dB, re any unit."""
 
     strouhal: np.ndarray
     levels: Mapping[float, np.ndarray]
 
 
 def read(path: str | Path) -> MeasuredSpectra:
-    """Return the spectra in a CSV file with the columns `strouhal`, `angle_30`, `angle_60` and so on. Raises
-    HiresxError for a file without these columns, for an angle with two columns, for levels that are not finite, and for
-    Strouhal numbers that are not positive and ascending."""
+    """Return the measured spectra in a CSV file with the columns `strouhal`, `angle_30`, `angle_60` and so on (levels
+    in dB). Raises HiresxError for a file without these columns, for an angle with two columns, for levels that are not
+    finite, and for Strouhal numbers that are not positive and ascending."""
     table = lines.read_table(Path(path), _STROUHAL, _EXAMPLE)
     levels = {}
     try:
@@ -54,9 +54,9 @@ def read(path: str | Path) -> MeasuredSpectra:
 
 
 def compare(data: Any, measured: MeasuredSpectra) -> dict[str, Any]:
-    """Compare the third octaves of `data`, the dataset of a result of `farfield`, with `measured` spectra at the same
-    angles, in the bands that samples and cells resolve and whose middles lie in the measured range. Levels averaged
-    around the axis are used if there are any. The result has
+    """Return the differences between computed third-octave levels and measured spectra at the same angles, in the bands
+    that samples and cells resolve and whose middles lie in the measured range. `data`: the dataset of a result of
+    `farfield`. Levels averaged around the axis are used if there are any. The result has
 
     - `bands`: a row for each band and angle: its middle and angle, the computed level of the band divided by its width
       in Strouhal numbers, the measured level, interpolated linearly over the logarithm of the Strouhal number, and

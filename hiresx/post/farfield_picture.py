@@ -1,4 +1,4 @@
-"""The picture of a far field: signals, their spectra, third octaves, and the directivity."""
+"""The picture of a far field: pressure signals, their spectra, third-octave levels, and the directivity."""
 
 from typing import Any
 
@@ -12,8 +12,9 @@ _CURVES = 6
 
 
 def draw(data: Any, summary: dict[str, Any]) -> Any:
-    """Return a figure of a result of `farfield`. `data`: its dataset. `summary`: its summary. If there are several end
-    caps, it shows the signals and spectra of the last one, and the directivity of each."""
+    """Return a Matplotlib figure of a far field: pressure signals, spectra, third-octave levels and directivity.
+    `data`, `summary`: the dataset and the summary of a result of `farfield`. If there are several end caps, it shows
+    the signals and spectra of the last one, and the directivity of each."""
     one = data.isel(cap=-1) if "cap" in data.dims else data
     count = one.sizes["observer"]
     chosen = np.unique(np.linspace(0, count - 1, min(_CURVES, count)).astype(int))

@@ -1,18 +1,17 @@
 """Far field of a permeable surface at rest in a uniform stream, in the time domain: Ffowcs Williams and Hawkings.
 
 Farassat's formulation 1A (NASA TM 2007-214853) with the Green function of a stream along x: Najafi-Yazdi, Bres &
-Mongeau, Proc. R. Soc. A 467 (2011) 144. Quadrupoles outside the surface are left out. With U the stream, M its
-Mach number, rho', p', u' = u - U the perturbations and n the outward normal,
+Mongeau, Proc. R. Soc. A 467 (2011) 144. Quadrupoles outside the surface are left out. With U the stream, M its Mach
+number, rho', p', u' = u - U the perturbations and n the outward normal,
 
     (1/c^2 D^2/Dt^2 - lap) p' = D/Dt (Q delta) - div (L delta),  Q = (rho u - rho0 U).n,  L = p' n + rho u' (u.n),
 
-whose solution, for d = x - y from a place of the surface to the observer, b^2 = 1 - M^2,
-R* = sqrt(d1^2 + b^2 (d2^2 + d3^2)) and R = (R* - M d1) / b^2, is
+whose solution, for d = x - y from a point of the surface to the observer, b^2 = 1 - M^2, R* = sqrt(d1^2 + b^2 (d2^2 +
+d3^2)) and R = (R* - M d1) / b^2, is
 
     4 pi p'(x, t) = D/Dt int Q(t - R/c) / R* dS - d/dx_i int L_i(t - R/c) / R* dS,
 
-with the derivatives taken inside: d/dx_i (F(t - R/c) / R*) = -(dR/dx_i) F' / (c R*) - (dR*/dx_i) F / R*^2.
-"""
+with the derivatives taken inside: d/dx_i (F(t - R/c) / R*) = -(dR/dx_i) F' / (c R*) - (dR*/dx_i) F / R*^2."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,9 +32,10 @@ Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). If it is open, such as a box
-    without the end that the jet crosses, the contribution of the missing part is neglected. `plane`: whether it is a
-    line in a plane flow, whose areas are lengths; its z is that of the plane."""
+    """A permeable surface for the equation of Ffowcs Williams and Hawkings: points `places` (n, 3) in units of the
+    length scale L, outward unit normals (n, 3), areas (n,). If it is open, such as a box without the end that the jet
+    crosses, the contribution of the missing side is neglected. `plane`: whether it is a line in a plane flow, whose
+    areas are lengths; its z is that of the plane."""
 
     places: np.ndarray
     normals: np.ndarray
@@ -44,7 +44,8 @@ class Surface:
 
     @property
     def cells(self) -> np.ndarray:
-        """Sizes (n,) of the cells, in L."""
+        """Sizes of the cells of the surface (n,), in units of the length scale L: the square roots of the areas, or the
+        lengths in plane flow."""
         return self.areas if self.plane else np.sqrt(self.areas)
 
 
@@ -60,9 +61,9 @@ class Stream:
 
 
 def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
-    """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a place in its middle. With
-    two counts and corners (2,) it is the boundary of a rectangle in the plane z = 0. `lower` and `upper`: the corners
-    (3,) or (2,), in L."""
+    """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a point in its middle.
+    `lower` and `upper`: the corners (3,) or (2,), in units of the length scale L. With two counts and corners (2,) it
+    is the boundary of a rectangle in the plane z = 0."""
     lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []
@@ -92,16 +93,18 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the pressure of `far_field`, in the scales of the case, separated by groups of surface places. Returns
-    times (m, k), and the p' of each group (groups, m, k), whose sum is the total pressure. `observers` (m, 3): their
-    positions, in L. `group` (n,): number of the group of each place, from 0; by default there is one group. `flow`: a
-    function that returns rho, velocity and pressure at some of the places, so that only these are in memory.
+    """Return the sound pressure p' (groups, m, k) at m observers, separated by groups of surface points, and its times
+    (m, k), in the scales of the case; the result is (times, p'). The sum over the groups is the total pressure. `time`
+    (times,): equally spaced times of the samples. `flow`: a function that returns rho, velocity and pressure at a slice
+    of the points, so that only these are in memory. `observers` (m, 3): coordinates, in units of the length scale L.
+    `stream`: the flow outside. `group` (n,): number of the group of each surface point, from 0; by default there is one
+    group.
 
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
-    Each observer then has a time window of its own. It begins when the observer receives the first sound of the nearest
-    place, and ends when it no longer receives sound from the whole surface. All windows are equally long. `stream`: the
-    flow outside. Raises the errors of `far_field`.
-    """
+    Each observer then has another time window. It begins when the observer receives the first sound of the nearest
+    point, and ends when it no longer receives sound from the whole surface. All windows are equally long. Raises
+    HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples. Source:
+    Farassat, NASA TM 2007-214853; Najafi-Yazdi, Bres & Mongeau, Proc. R. Soc. A 467 (2011) 144."""
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
@@ -130,8 +133,8 @@ def pressure_by_group(
 
 
 def check_step(time: np.ndarray, stream: Stream) -> float:
-    """Return the time between samples, in L / c_ref. `time` (n,): the times of the samples. Raises HiresxError for
-    samples at unequal intervals and for a stream that is not subsonic."""
+    """Return the time between samples, in units of L / c_ref (length scale over sound speed). `time` (n,): the times of
+    the samples. Raises HiresxError for samples at unequal intervals and for a `stream` that is not subsonic."""
     if not abs(stream.mach) < 1:
         raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
     dt = float(time[-1] - time[0]) / (len(time) - 1)
@@ -146,10 +149,10 @@ def too_short_error() -> HiresxError:
 
 
 def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
-    """Return the source terms Q, L1, L2, L3 times the area, (m, 4, times), of the m places of the `surface` that the
-    slice `some` selects. `flow`: a function that returns the flow at such places. `stream`: the flow far away.
-    `samples`: number of times. The terms are computed for a few places at a time, so that the transposed arrays fit in
-    the cache."""
+    """Return the source terms Q, L1, L2, L3 of the equation of Ffowcs Williams and Hawkings times the area, an array
+    (m, 4, times), at the m points of the `surface` that the slice `some` selects. `flow`: a function that returns the
+    flow at a slice of points. `stream`: the flow far away. `samples`: number of times. The terms are computed for a few
+    points at a time, so that the transposed arrays fit in the cache."""
     numbers = range(len(surface.areas))[some]
     made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)
@@ -200,8 +203,8 @@ def _add(
 
 
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
-    """Return how many samples at rest must be added before the first sample. Sound from the farthest place of the
-    `surface` takes longer to an observer than sound from the nearest place. The added samples cover this difference of
+    """Return how many samples at rest must precede the first sample of a surface. Sound from the farthest point of the
+    `surface` takes longer to an observer than sound from the nearest point. The added samples cover this difference of
     travel times for all `observers` (m, 3), and the interpolation in time. `stream`: the flow outside. `dt`: the time
     between samples."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
@@ -209,8 +212,8 @@ def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: 
 
 
 def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
-    """Return the fraction (m,) of the full solid angle (in the plane: of the full angle) that the surface covers, as
-    seen from the `observers` (m, 3). It is 1 inside a closed surface, 0 outside (Gauss's theorem)."""
+    """Return the fraction (m,) of the full solid angle (in plane flow: of the full angle) that the surface covers, as
+    seen from the `observers` (m, 3). It is 1 inside a closed surface and 0 outside (Gauss's theorem)."""
     found = np.empty(len(observers))
     power, whole = (2, 2 * np.pi) if surface.plane else (3, 4 * np.pi)
     for m, observer in enumerate(np.asarray(observers, float)):

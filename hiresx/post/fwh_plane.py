@@ -7,13 +7,12 @@ exp(i w t),
     p'(x) = int (i w + U d/dx1) G Q dl - int dG/dx_i L_i dl,
     G = -i / (4 b) exp(i M K d1) H0(K R*),   K = w / (c b^2),   R* = sqrt(d1^2 + b^2 d2^2),   b^2 = 1 - M^2,
 
-with d = x - y from a place of the line to the observer and H0 Hankel's function of the second kind, of waves that go
+with d = x - y from a point of the line to the observer and H0 Hankel's function of the second kind, of waves that go
 outwards. Derivatives follow from dH0 = -H1.
 
-The samples are a part of a longer signal, and truncating them would produce sound. Therefore the signal of each place
-is extrapolated before and after them by linear prediction (Burg's method, Kay & Marple, Proc. IEEE 69 (1981) 1380), and
-faded out.
-"""
+The samples are a section of a longer signal, and truncating them would produce sound. Therefore the signal of each
+point is extrapolated before and after them by linear prediction (Burg's method, Kay & Marple, Proc. IEEE 69 (1981)
+1380), and faded out."""
 
 import numpy as np
 
@@ -37,11 +36,15 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the pressure of `fwh.pressure_by_group` in a plane: times (m, k) at the `observers` (m, 3), and p'
-    (groups, m, k). `group` (n,): the number of the group of each place. If `still` is true, the flow on the line before
-    the first sample is assumed to be that of the first sample, and each observer has a time window of its own, which
-    begins with its first sound. If it is false, the mean in time is subtracted at each place. Raises the errors of
-    `fwh.pressure_by_group`."""
+    """Return the sound pressure p' (groups, m, k) at m observers in plane flow, separated by groups of points of a
+    line, and its times (m, k), in the scales of the case; the result is (times, p'). The sum over the groups is the
+    total pressure. `time` (times,): equally spaced times of the samples. `flow`: a function that returns rho, velocity
+    and pressure at a slice of the points. `observers` (m, 3): coordinates, in units of the length scale L. `stream`:
+    the flow outside. `group` (n,): number of the group of each point, from 0; by default there is one group. If `still`
+    is true, the flow on the line before the first sample is assumed to be that of the first sample, and each observer
+    has another time window, which begins with its first sound. If it is false, the mean in time is subtracted at each
+    point. Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few
+    samples. Source: Lockard, J. Sound Vib. 229 (2000) 897."""
     dt = check_step(time, stream)
     samples, observers = len(time), np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)

@@ -1,4 +1,5 @@
-"""Highest frequencies that a grid resolves at a place: of sound waves with enough nodes to their length there."""
+"""Highest frequencies of sound that a grid resolves at given points: of waves with enough nodes per wavelength
+there."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,10 +19,10 @@ CLEAN = 0.25
 
 
 def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE) -> np.ndarray | None:
-    """Return the frequencies (places,), in c_ref / L, up to which the grid has `points` nodes per wavelength of sound
-    in gas at rest at `places` (places, 3): c_ref / (points h), where h is the longest edge of the cell around the
-    place. `hiresx check` prints them for probes. The result is NaN for a place far from all nodes. It is None if
-    `places` is None, and for a run without stored coordinates. Raises HiresxError for fewer than two points."""
+    """Return the cutoff frequencies (n,), in c_ref / L, at `places` (n, 3): up to these the grid has `points` nodes per
+    wavelength of sound in gas at rest. They are c_ref / (points h), where h is the longest edge of the cell around the
+    point. `hiresx check` prints them for probes. The result is NaN for a point far from all nodes. It is None if
+    `places` is None, and for a run without stored coordinates. Raises HiresxError for `points` < 2."""
     if points < 2:
         raise HiresxError(f"{points:g} points per wavelength make no wave", "give 2 or more")
     edges = _edges(run, places)
@@ -29,18 +30,18 @@ def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE
 
 
 def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
-    """Return the highest frequencies (places,) of waves on the grid at each of the `places`: those of sound in gas at
-    rest with two nodes per wavelength along the shortest edge of the cell. The result is None or NaN in the same cases
-    as that of `cutoffs`."""
+    """Return the highest frequencies (n,), in c_ref / L, of waves that the grid of `run` can represent at `places` (n,
+    3): sound in gas at rest with two nodes per wavelength along the shortest edge of the cell. The result is NaN for a
+    point far from all nodes. It is None if `places` is None, and for a run without stored coordinates."""
     edges = _edges(run, places)
     return None if edges is None else 1 / (HELD * edges[1])
 
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
-    """Return the frequencies (signals,) below which a tone in the samples `taken` cannot be an alias of a higher tone.
-    `highest`: the highest frequencies of waves on the grid (see `highest_waves`). The result is infinite if half the
-    sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for filtered samples, and 0 for
-    others. None if `highest` is None."""
+    """Return the frequencies (n,), in c_ref / L, below which a tone in n sampled signals cannot be an alias of a higher
+    tone. `taken`: the signals. `highest` (n,): the highest frequencies of waves on the grid (see `highest_waves`). The
+    result is infinite if half the sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for
+    filtered samples, and 0 for unfiltered ones. It is None if `highest` is None."""
     if highest is None:
         return None
     enough = 0.5 / taken.dt >= (1 - 1e-6) * highest
@@ -48,13 +49,14 @@ def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
 
 
 def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
-    """Return warnings if tones in the samples `taken` may be aliased. `highest`: see `highest_waves`."""
+    """Return a list with a warning if tones in the sampled signals `taken` may be aliased; otherwise an empty list.
+    `highest`: the highest frequencies of waves on the grid (see `highest_waves`)."""
     if taken.filtered or highest is None or not (0.5 / taken.dt < (1 - 1e-6) * highest).any():
         return []
     return [
-        f'the samples of "{taken.history}" were not filtered and tell frequencies apart up to {0.5 / taken.dt:.4g}, '
-        f"the grid holds some up to {np.nanmax(highest):.4g}: they are heard as lower ones, and whether the grid "
-        'carries a tone is not known; leave out filter = "none" of the probe, or sample it more often'
+        f'the samples of "{taken.history}" were not filtered and contain frequencies up to {0.5 / taken.dt:.4g}, but '
+        f"the grid contains waves up to {np.nanmax(highest):.4g}: these appear at lower frequencies by aliasing, so "
+        'that it is not known which tones the grid resolves; remove filter = "none" of the probe, or sample more often'
     ]
 
 
@@ -102,8 +104,9 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """True if the grid resolves the tone `peak`: its frequency is below `cutoff`. None if `cutoff` is None, or if the
-    frequency is above `trusted`, so that the tone may be an alias of a higher one."""
+    """Return whether the grid resolves the tone `peak`: its frequency is below `cutoff`, in c_ref / L. The result is
+    None if `cutoff` is not known (None or not finite), or if the frequency is above `trusted`, so that the tone may be
+    an alias of a higher one."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:
@@ -112,15 +115,15 @@ def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool
 
 
 def lowest(cutoff: np.ndarray | None) -> float | None:
-    """Return the lowest of the known frequencies `cutoff` (places,), in c_ref / L. None if none is known. Below it the
-    grid resolves a tone at all places."""
+    """Return the lowest of the frequencies `cutoff` (points,), in c_ref / L, of which unknown ones are NaN. Below it
+    the grid resolves a tone at all points. None if no frequency is known."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 
 
 def shade(ax: Any, cutoff: float | None, points: float) -> None:
-    """Shade the part of the axes `ax` beyond the frequency `cutoff`, in the units of the axis, within its present
-    limits. A label says that waves there have fewer than `points` nodes per wavelength."""
+    """Shade the frequencies in the Axes `ax` above `cutoff`, which is in the units of the axis. A label says that waves
+    there have fewer than `points` nodes per wavelength. Nothing is done if `cutoff` is None or beyond the axis."""
     first, last = ax.get_xlim()
     if cutoff is None or cutoff >= last:
         return

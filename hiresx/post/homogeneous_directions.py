@@ -1,4 +1,4 @@
-"""Homogeneous index directions of the only block of a run, by its case and coordinates."""
+"""Homogeneous index directions of the grid of a run with one block, from its case and coordinates."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -17,8 +17,9 @@ SHOWN = 4
 
 
 def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return name and node of the block of `tree`, if there is only one. `what`: the analysis, for messages. `case`:
-    the resolved case of the run. Raises HiresxError if there are several blocks."""
+    """Return the name and the xarray node of the only block in `tree`, the fields of a run. `what`: the name of the
+    analysis, for error messages. `case`: the case of the run, with all default values. Raises HiresxError for several
+    blocks, and for a case with levels of refinement."""
     blocks = list(tree.children.items())
     if case.get("refine"):
         raise HiresxError(
@@ -34,7 +35,8 @@ def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]
 
 
 def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the table [[boundary]] that applies to each face of the only block, from the resolved `case`."""
+    """Return the boundary condition of each face of a grid with one block: the table [[boundary]] of `case` that
+    applies, by the name of the face, such as "imin"."""
     found: dict[str, Mapping[str, Any]] = {}
     for entry in case.get("boundary") or ():
         faces = entry.get("faces")
@@ -44,8 +46,8 @@ def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
-    """Return the faces of the only block with a boundary condition of one of the types `kinds`, from the resolved
-    `case`."""
+    """Return the names of the faces of a grid with one block, such as "imin", whose boundary condition in `case` has
+    one of the types `kinds`."""
     return {face for face, entry in conditions(case).items() if entry["type"] in kinds}
 
 
@@ -55,12 +57,12 @@ def axes(
     over: str | None = None,
     averaged: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[int, np.ndarray]:
-    """Return the homogeneous axes of arrays (nk, nj, ni), with the step (3,) from node to node along each. A direction
-    is homogeneous if it is periodic and uniform. `case`: the resolved case. `coordinates`: x, y and z, each (nk, nj,
-    ni). `over`: the index directions to average over, such as "i,k"; by default all homogeneous ones. `averaged`:
-    directions over which the run has averaged (`average.over`), with the step of each. Raises HiresxError for a
-    direction that is not homogeneous, for one of `averaged` that `over` leaves out, and for a grid without a
-    homogeneous direction."""
+    """Return the homogeneous axes of arrays (nk, nj, ni), 0 for k to 2 for i, with the vector (3,) from node to node
+    along each axis. A direction is homogeneous if it is periodic and uniform. `case`: the case with all default values.
+    `coordinates`: x, y and z, each (nk, nj, ni). `over`: the index directions to average over, such as "i,k"; by
+    default all homogeneous ones. `averaged`: directions over which the run has already averaged (key `average.over`),
+    with the vector of each. Raises HiresxError for a direction that is not homogeneous, for a direction of `averaged`
+    that `over` leaves out, and for a grid without a homogeneous direction."""
     periodic = faces_of(case, ["periodic"])
     found = {letter: (LETTERS.index(letter), np.array(known["step"])) for letter, known in averaged.items()}
     for axis, letter in enumerate(LETTERS):
@@ -81,9 +83,9 @@ def axes(
 
 
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
-    """Return the nodes to use along each homogeneous axis, as a slice by index direction. If the last node is the
-    periodic image of the first, it is left out. `case`: the resolved case. `steps`: the homogeneous axes with their
-    steps, as `axes` returns them. `shape`: (nk, nj, ni)."""
+    """Return the range of distinct nodes along each homogeneous direction, as a slice by index direction ("i", "j" or
+    "k"). If the last node is the periodic image of the first, it is left out. `case`: the case with all default values.
+    `steps`: the homogeneous axes with the vectors from node to node, as `axes` returns them. `shape`: (nk, nj, ni)."""
     grid = case.get("grid") or {}
     periods = grid.get("period") or {}
     found = {}

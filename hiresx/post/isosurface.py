@@ -48,21 +48,21 @@ def isosurface(
     opacity: float = 1.0,
     look: Look | None = None,
 ) -> Result:
-    """Return the surfaces on which `variable` has each of `values`, in the fields `which` of `run` (see `Run.fields`).
+    """Return the isosurfaces on which `variable` has each of `values`, in one three-dimensional field of `run` (a
+    folder or the result of `hiresx.open`).
 
-    - `by`: the variable that colours them; by default the value itself.
-    - `subset`: the output whose fields are used.
-    - `clip`: (x0, x1, y0, y1, z0, z1) in L, the box that is drawn; by default the whole grid.
+    - `by`: the variable that colours them; by default the value.
+    - `which`: the step or time of the field, see `Run.fields`; by default the last one.
+    - `subset`: the name of an `[[output.subset]]`, by default the whole fields.
+    - `clip`: (x0, x1, y0, y1, z0, z1) in units of the length scale L, the box that is drawn; by default the whole grid.
     - `camera`: "azimuth,elevation[,zoom]", in degrees from +x towards +y and above the plane z = 0, or "xy", "xz",
       "yz".
     - `opacity`: above 0, at most 1. `look`: colours and size of the picture.
 
     `Result.summary` has the area of each surface, in L^2. `Result.write` also writes .vtp, .ply and .stl. PyVista draws
-    the picture without a window. Without OpenGL only the surfaces can be written.
-
-    Raises HiresxError for an unknown variable or run, for fields of less than three dimensions, for values outside of
-    the range of the variable, and if PyVista is missing.
-    """
+    the picture without a window. Without OpenGL only the surfaces can be written. Raises HiresxError for an unknown
+    variable or run, for fields of less than three dimensions, for values outside of the range of the variable, and if
+    PyVista is missing."""
     # imported first: the optional packages for pictures include the one that opens a run
     pyvista = optional.import_required("pyvista", "surfaces need PyVista", _MEND)
     run, look = as_run(run), look or Look()
@@ -132,7 +132,7 @@ def isosurface(
 
 @dataclass(frozen=True, eq=False)
 class PictureView:
-    """The projection of positions (3,) onto a picture of `width` by `height` pixels. `turn` @ position + `shift` has
+    """The projection of points (3,) in space onto a picture of `width` by `height` pixels. `turn` @ point + `shift` has
     three components: the pixels to the right, the pixels downwards, and the coordinate towards the viewer."""
 
     turn: np.ndarray
@@ -141,15 +141,16 @@ class PictureView:
     height: int
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Return the pixels (..., 2) of the places (..., 3)."""
+        """Return the positions (..., 2) of points `places` (..., 3) in the picture: the pixels to the right and
+        downwards."""
         return (places @ self.turn.T + self.shift)[..., :2]
 
 
 @dataclass(frozen=True, eq=False)
 class SeenAxis:
-    """An edge of the box that is drawn as an axis of the coordinate `name`. `ticks` (n,): the values of its tick marks.
-    `pixels` (n, 2): their positions in the picture. `ends`: the positions of its two ends. `away` (2,): the direction
-    in the picture that points away from the box."""
+    """An edge of the box around a three-dimensional picture that is drawn as an axis of the coordinate `name`. `ticks`
+    (n,): the values of its tick marks. `pixels` (n, 2): their positions in the picture. `ends`: the positions of its
+    two ends. `away` (2,): the direction in the picture that points away from the box."""
 
     name: str
     ticks: np.ndarray
@@ -164,9 +165,9 @@ _SHORTEST = 0.04
 
 
 def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
-    """Return the axes of the box `bounds` (x from, to, ...) for its picture. They lie along edges at the border of the
-    picture: x and y below, z at the left. A direction parallel to the line of sight has no axis. `seen`: the projection
-    onto the picture."""
+    """Return the coordinate axes of a three-dimensional picture, which lie along edges of the box `bounds` (x from, x
+    to, y from, ...): x and y at the lower border of the picture, z at the left. A direction parallel to the line of
+    sight has no axis. `seen`: the projection onto the picture."""
     from matplotlib.ticker import MaxNLocator
 
     box, found = np.reshape(np.asarray(bounds, dtype=float), (3, 2)), []

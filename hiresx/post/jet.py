@@ -16,7 +16,7 @@ from hiresx.results import Run
 @dataclass(frozen=True, eq=False)
 class Jet:
     """The results of the analysis of one jet. `state`: the fully expanded jet. `flow`: the mean flow. `cells`: the
-    shock cells. `screech`: the tones. `summary`: the numbers of the table. A part that is not available is None, and
+    shock cells. `screech`: the tones. `summary`: the numbers of the table. A result that is not available is None, and
     `missing` in the summary states what the run lacks."""
 
     run: Run
@@ -41,23 +41,22 @@ def jet(
     others: Sequence[Any] = (),
     points: Sequence[str | Path] = (),
 ) -> Result:
-    """Analyse the jet in `run`: shock cells, potential core, spreading, screech and convection velocity, compared with
-    formulas.
+    """Return the shock cells, potential core, spreading, screech and convection velocity of an under-expanded jet,
+    compared with formulas. `run`: a folder or the result of `hiresx.open`.
 
-    - `start`, `end`: the first and the last time of the probes to use, in L / c_ref. By default `start` is the time at
-      which the averages began.
-    - `lips`: the history with a place on each side of the lip. `line`: the history along the shear layer (NAME or
-      NAME.COLUMN). By default both are searched for.
+    - `start`, `end`: the first and the last time of the probes to use, in units of L / c_ref (length scale over sound
+      speed). By default `start` is the time at which the averages began.
+    - `lips`: the history with a probe on each side of the nozzle's lip. `line`: the history of a probe along the shear
+      layer (NAME or NAME.COLUMN). By default both are searched for.
     - `segments`: the number of segments of the spectra.
     - `pressure_ratio`, `exit_mach`, `total_temperature` (divided by the ambient temperature): replace the parameters of
       the case.
-    - `shape`: "planar", with lengths in heights h, or "round", with lengths in diameters D; by default that of the
-      case's grid.
+    - `shape`: "planar", with lengths in heights h, or "round", with lengths in diameters D; by default as in the case's
+      grid.
     - `others`: runs of jets of the same shape, for the same page.
     - `points`: CSV files of further values to draw, with the columns Mj and Ls (Ls/h) or St (hiresx.post.jet_points).
 
-    Raises HiresxError for a jet that is not under-expanded, and for a run without any of these results.
-    """
+    Raises HiresxError for a jet that is not under-expanded, and for a run without any of these results."""
     run = as_run(run)
     state = expanded_jet(run, pressure_ratio, exit_mach, total_temperature, shape)
     ours = analyse(run, state, start, end, segments, lips, line)
@@ -83,8 +82,9 @@ def analyse(
     run: Run, state: jet_theory.ExpandedJet, start: float | None = None, end: float | None = None,
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
-    """Analyse one run. `state`: the result of `expanded_jet`. The other arguments are those of `jet`. Raises
-    HiresxError if neither the mean flow, nor screech, nor the convection velocity can be found."""
+    """Return the results of the analysis of the jet in one run. `state`: the fully expanded jet (see `expanded_jet`).
+    `start`, `end`, `segments`, `lips`, `line`: as in `jet`. Raises HiresxError if neither the mean flow, nor screech,
+    nor the convection velocity can be found."""
     missing: list[str] = []
     if start is None:
         # The start of the flow, which the averages leave out, is left out of the probes, too.
@@ -143,10 +143,11 @@ def expanded_jet(
     run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
     shape: jet_theory.Shape | None = None,
 ) -> jet_theory.ExpandedJet:  # fmt: skip
-    """Return the jet of a run after ideal expansion to the ambient pressure. `ratio`: exit over ambient pressure.
-    `mach`: Mach number at the exit. `temperature`: total over ambient temperature. `shape`: planar or round. What is
-    None is taken from the parameters and the grid of the case. Raises HiresxError if the pressure ratio is not known,
-    for another shape, or if the jet is not supersonic."""
+    """Return the state of the jet of a run after isentropic expansion to the ambient pressure. `ratio`: pressure at the
+    exit divided by ambient pressure. `mach`: Mach number at the exit. `temperature`: total temperature divided by
+    ambient temperature. `shape`: "planar" or "round". An argument that is None is taken from the parameters and the
+    grid of the case. Raises HiresxError if the pressure ratio is not known, for another shape, or if the jet is not
+    supersonic."""
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
     mach = parameters.get("exit_mach", 1.0) if mach is None else mach

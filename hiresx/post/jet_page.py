@@ -1,4 +1,4 @@
-"""The page of a jet: one HTML file with its pictures inside, made of the template data/jet.html."""
+"""The HTML page of the analysis of jets: one file that contains its pictures, made of the template data/jet.html."""
 
 import base64
 import io
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def write(path: Path, jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> None:
-    """Write the HTML page of `jets` to `path`. `known`: measured values for the pictures. Raises HiresxError if Jinja2
-    is missing."""
+    """Write the HTML page of the analysis of `jets` to the file `path`. `known`: measured values for the pictures.
+    Raises HiresxError if Jinja2 is missing."""
     path.write_text(text(jets, known), encoding="utf-8")
 
 
 def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
-    """Return the HTML page: a comparison of all jets with theory, then a section for each jet. `known`: measured values
-    for the pictures."""
+    """Return the HTML page of the analysis of `jets`: a comparison of all jets with theory, then a section for each
+    jet. `known`: measured values for the pictures. Raises HiresxError if Jinja2 is missing."""
     markup = optional.import_required("markupsafe", "the page of a jet needs Jinja2", needs.INSTALL)
 
     def figure(kind: str, jet: "Jet | None", caption: str) -> Any:
@@ -50,7 +50,8 @@ def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
 
 
 def template(name: str) -> Any:
-    """Return the Jinja template `name` of the folder data. Raises HiresxError if Jinja2 is missing."""
+    """Return the Jinja2 template in the file `name` of the package's folder data. Raises HiresxError if Jinja2 is
+    missing."""
     jinja2 = optional.import_required("jinja2", "the page of a jet needs Jinja2", needs.INSTALL)
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "data")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)

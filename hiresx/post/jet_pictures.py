@@ -1,4 +1,4 @@
-"""Pictures of a jet, of the form of Figs 18, 19 and 20 of Ye et al., Advances in Aerodynamics 4:7 (2022)."""
+"""Pictures of the analysis of a jet, like Figs 18, 19 and 20 of Ye et al., Advances in Aerodynamics 4:7 (2022)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,18 +21,21 @@ _STYLES = ("-", "--", ":")
 
 
 def unit(jet: "Jet") -> str:
-    """Return the symbol of the unit of length: the height or the diameter of the nozzle."""
+    """Return the symbol of the unit of length of a jet: "h", the height of a planar nozzle, or "D", the diameter of a
+    round one."""
     return "h" if jet.state.shape == "planar" else "D"
 
 
 def strouhal(jet: "Jet") -> str:
-    """Return the definition of the Strouhal number, as text."""
+    """Return the definition of the Strouhal number of a jet as a formula for the label of an axis: f h/Uj with the
+    nozzle height h of a planar jet, or f Dj/Uj with the diameter Dj of a fully expanded round jet."""
     return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
 
 
 def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> Any:
-    """Return a figure of the spacing of the shock cells and the Strouhal number of the screech over Mj, with curves of
-    theory and the values `known`. It corresponds to Figs 18 and 19 of Ye et al. (2022)."""
+    """Return a Matplotlib figure of the shock-cell spacing and the Strouhal number of the screech over Mj for several
+    jets, with curves of theory and the measured values `known`. It corresponds to Figs 18 and 19 of Ye et al.
+    (2022)."""
     figure = picture_file.figure(4.4)
     left, right = figure.subplots(1, 2)
     first, shape = jets[0], jets[0].state.shape
@@ -82,12 +85,13 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
 
 
 def run_name(jet: "Jet") -> str:
-    """Return the name of the folder of the run."""
+    """Return the name of the folder of the run that computed `jet`."""
     return jet.run.path.resolve().name
 
 
 def axis(ours: "Jet") -> Any:
-    """Return a figure of mean pressure and velocity on the axis with the shock cells, and of the half-width."""
+    """Return a Matplotlib figure of the mean pressure and velocity on the axis of a jet with its shock cells, and of
+    the half-width. The jet must have a mean flow and cells."""
     flow, cells = ours.flow, ours.cells
     assert flow is not None and cells is not None
     rows = 2 + bool(flow.station.size)
@@ -130,8 +134,8 @@ def axis(ours: "Jet") -> Any:
 
 
 def lip_spectra(ours: "Jet") -> Any:
-    """Return a figure of the spectra of the symmetric and the antisymmetric part of the pressure at the lips, over the
-    Strouhal number."""
+    """Return a Matplotlib figure of the spectra of the symmetric and the antisymmetric part of the pressure at the
+    nozzle's lips, over the Strouhal number. The jet must have the result `screech`."""
     assert ours.screech is not None
     found, summary = ours.screech.spectra, ours.screech.summary
     figure = picture_file.figure(3.2)
@@ -171,8 +175,9 @@ def lip_spectra(ours: "Jet") -> Any:
 
 
 def flow(ours: "Jet") -> Any:
-    """Return a figure of the last fields of a jet: spanwise vorticity, and dilatation, which shows shocks and sound. A
-    three-dimensional flow is cut at a plane of constant z. It corresponds to Fig. 20 of Ye et al. (2022)."""
+    """Return a Matplotlib figure of the last fields of a jet: spanwise vorticity, and dilatation, which shows shocks
+    and sound. A three-dimensional flow is cut at a plane of constant z. It corresponds to Fig. 20 of Ye et al. (2022).
+    Raises HiresxError if no node lies between the sponges."""
     from matplotlib.colors import Normalize
 
     tree = ours.run.fields(-1, ["vorticity_z", "dilatation"])

@@ -1,8 +1,7 @@
-"""Spacings and Strouhal numbers of other jets for comparison: those stored with the package, and those of a user's
-file.
+"""Published shock-cell spacings and screech Strouhal numbers of jets for comparison, which are stored with the package
+or read from a user's file.
 
-The stored values have sources that are freely available; no measurement of a planar jet is among them.
-"""
+The stored values have sources that are freely available; no measurement of a planar jet is among them."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -20,26 +19,28 @@ KEPT = Path(__file__).parent / "data" / "jet-points.csv"
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPoints:
-    """Values over Mj from one `source`, the name of the publication. `columns`: "Ls" (Ls/h, Ls/D) and "St", each a pair
-    of arrays Mj and value."""
+    """Published values of jets over the fully expanded Mach number Mj. `source`: the name of the publication.
+    `columns`: "Ls" (Ls/h, Ls/D), the shock-cell spacing, and "St", the Strouhal number of the screech, each a pair of
+    arrays Mj and value."""
 
     source: str
     columns: Mapping[str, tuple[np.ndarray, np.ndarray]]
 
     @property
     def is_measured(self) -> bool:
-        """True if the values are from an experiment."""
+        """True if the values are from an experiment, and not from a computation or a formula."""
         return self.source.startswith("measured")
 
     @property
     def label(self) -> str:
-        """Short name for a legend."""
+        """Short name of the publication for a legend."""
         kind, _, rest = self.source.partition(": ")
         return f"{rest.split(',')[0].split(';')[0]} ({kind})" if rest else self.source
 
 
 def stored_points(shape: Shape) -> list[MeasuredPoints]:
-    """Return the values that are stored with the program for jets of this shape."""
+    """Return the published shock-cell spacings and screech Strouhal numbers that are stored with the package, for
+    "planar" or "round" jets."""
     found: dict[str, list[dict[str, str]]] = {}
     with KEPT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -49,8 +50,9 @@ def stored_points(shape: Shape) -> list[MeasuredPoints]:
 
 
 def read_points(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
-    """Read values of jets from CSV files. Columns: Mj, the fully expanded Mach number, and Ls, the length of a shock
-    cell, or St, the Strouhal number of the screech, or both. Raises HiresxError for other files."""
+    """Return the shock-cell spacings and screech Strouhal numbers of jets in CSV files. Columns: Mj, the fully expanded
+    Mach number, and Ls, the length of a shock cell, or St, the Strouhal number of the screech, or both. Raises
+    HiresxError for other files."""
     found = []
     for path in map(Path, paths):
         table = lines.read_table(path, "Mj", "Ls,St")

@@ -1,4 +1,5 @@
-"""Screech: symmetric and antisymmetric part of the pressure on both sides of the nozzle, its tones and its mode."""
+"""Screech of a jet: symmetric and antisymmetric part of the pressure on both sides of the nozzle, its tones and its
+mode."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,17 +28,18 @@ _NEAR = (0.6, 1.6)
 @dataclass(frozen=True, eq=False)
 class Screech:
     """Tones of the screech of a jet. `spectra`: the spectra of half the sum and half the difference of the pressures at
-    both lips. `summary`: the tones and how they were found, as numbers. Its entry "stronger" is the Strouhal number of
-    a tone that is louder than the fundamental, but too far from the frequency of the formulas to be the fundamental."""
+    both lips of the nozzle. `summary`: the tones and how they were found, as numbers. Its entry "stronger" is the
+    Strouhal number of a tone that is louder than the fundamental, but too far from the frequency of the formulas to be
+    the fundamental."""
 
     spectra: welch.Spectra
     summary: dict[str, Any]
 
 
 def lips(run: Run, name: str | None = None, shape: Shape = "planar") -> str:
-    """Return the name "NAME.p_0,p_1" of the signals of two probe points, one on each side of the axis, that lie nearest
-    to the lip of the nozzle. At a round jet the two points are opposite each other. `name`: the only history to search.
-    Raises HiresxError if there are no such points."""
+    """Return the name "NAME.p_0,p_1" of the pressure signals at the two probe points nearest to the lip of the nozzle,
+    one on each side of the axis. At a round jet the two points are opposite each other. `name`: the only history to
+    search. Raises HiresxError if there are no such points."""
     best, signals = np.inf, ""
     for history_name in run.histories if name is None else [name]:
         history = run.history(history_name)
@@ -71,11 +73,12 @@ def screech(
     end: float | None = None,
     segments: int | None = None,
 ) -> Screech:
-    """Return the screech in the column `signals` at the two lips, from the time `start` to `end`. `expected`: the
+    """Return the tones of the screech of a jet from the pressure at the two lips of the nozzle. `expected`: the
     frequency that formulas predict, in c_ref / L. `height_over_velocity`: h / Uj (Dj / Uj), by which a frequency is
-    multiplied to give a Strouhal number. `segments`: see `welch.spectra`. `carried` in the summary: whether the grid at
-    the lips resolves a tone (its frequency is below the `cutoff`, see `grid_cutoff.cutoffs`); None if this is not
-    known. Raises HiresxError if `signals` are not two."""
+    multiplied to give a Strouhal number. `signals`: the two signals, "NAME.p_0,p_1". `start`, `end`: first and last
+    time, in units of L / c_ref (length scale over sound speed). `segments`: see `welch.spectra`. `carried` in the
+    summary: whether the grid at the lips resolves a tone (its frequency is below the `cutoff`, see
+    `grid_cutoff.cutoffs`); None if this is not known. Raises HiresxError if `signals` are not two."""
     taken = signal_reading.read(run, signals, start, end)
     cutoff, held = (
         grid_cutoff.lowest(grid_cutoff.cutoffs(run, taken.places)),

@@ -1,7 +1,6 @@
-"""The mean jet: shock cells on its axis, the end of its potential core, its half-width and spreading.
+"""The mean flow of a jet: shock cells on its axis, the end of its potential core, its half-width and spreading.
 
-Scales: nozzle height h, ambient density and sound speed; the exit at x = 0, the axis at y = 0.
-"""
+Scales: nozzle height h, ambient density and sound speed; the exit at x = 0, the axis at y = 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,11 +32,11 @@ REACHES, SURE, _GROUPS = 4, 0.5, 5
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """The mean flow of a jet. `x`, `p` and `u` (n,): places x > 0 on the axis, pressure and velocity there. `station`
-    (m,): places x at which there is a half-width. `half_width` (m,): the distance from the axis at which the mean u is
-    half of that on the axis, averaged over both sides. `end`: the last `x`. Without averages, `station` and
-    `half_width` are empty. Lengths are in L, pressures in rho_ref c_ref^2, velocities in c_ref. `source`: the file or
-    the probe with the data."""
+    """The mean flow of a jet. `x`, `p` and `u` (n,): coordinates x > 0 of points on the axis, pressure and velocity
+    there. `station` (m,): coordinates x at which there is a half-width. `half_width` (m,): the distance from the axis
+    at which the mean u is half of its value on the axis, averaged over both sides. `end`: the last `x`. Without
+    averages, `station` and `half_width` are empty. Lengths are in units of the length scale L, pressures in rho_ref
+    c_ref^2, velocities in c_ref. `source`: the file or the probe with the data."""
 
     x: np.ndarray
     p: np.ndarray
@@ -49,7 +48,8 @@ class Mean:
 
 
 def sponge_start(run: Run) -> float:
-    """Return the coordinate x, in L, at which the sponge behind the jet begins; infinite without one."""
+    """Return the coordinate x, in units of the length scale L, at which the sponge downstream of the jet begins;
+    infinity if the case has none."""
     starts = [
         s["start"]
         for s in run.case.get("sponge") or ()
@@ -59,10 +59,10 @@ def sponge_start(run: Run) -> float:
 
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
-    """Return the mean flow of a run. It is taken from the averages or, if there are none, from a probe along the axis
-    between the times `start` and `end` (in L / c_ref). Three-dimensional averages are also averaged over the span if
-    the grid is uniform along it; otherwise they are taken in the plane z = 0. Raises HiresxError for a run with neither
-    averages nor such a probe."""
+    """Return the mean flow of the jet in a run. It is taken from the averages or, if there are none, from a probe along
+    the axis between the times `start` and `end` (in units of L / c_ref, length scale over sound speed).
+    Three-dimensional averages are also averaged over the span if the grid is uniform along it; otherwise they are taken
+    in the plane z = 0. Raises HiresxError for a run with neither averages nor such a probe."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
@@ -134,9 +134,9 @@ def _half_width(y: np.ndarray, u: np.ndarray) -> float | None:
 
 @dataclass(frozen=True)
 class DiscardedMaximum:
-    """A maximum of the pressure on the axis that does not end a shock cell. `at`: its x. `length`: its distance from
-    the preceding maximum that ends a cell. `rise`: the rise of the pressure to this maximum. `why`: the reason, as
-    text."""
+    """A maximum of the pressure on the axis of a jet that does not end a shock cell. `at`: its x. `length`: its
+    distance from the preceding maximum that ends a cell. `rise`: the rise of the pressure to this maximum. `why`: the
+    reason, as text."""
 
     at: float
     length: float
@@ -146,10 +146,10 @@ class DiscardedMaximum:
 
 @dataclass(frozen=True)
 class Cells:
-    """The shock cells of a mean flow, from the pressure on the axis. `ends`: the positions of the maxima of the
-    pressure at which cells end. `expansions`: the positions of the minima before these maxima. `lengths`: the lengths
-    of the cells; the first is measured from the exit, and every other one from maximum to maximum. `depths`: the
-    pressure at each maximum minus that at the minimum before it. `discarded`: maxima at which no cell ends."""
+    """The shock cells of a jet, from the mean pressure on the axis. `ends`: the positions of the maxima of the pressure
+    at which cells end. `expansions`: the positions of the minima before these maxima. `lengths`: the lengths of the
+    cells; the first is measured from the exit, and every other one from maximum to maximum. `depths`: the pressure at
+    each maximum minus the pressure at the minimum before it. `discarded`: maxima at which no cell ends."""
 
     ends: list[float]
     expansions: list[float]
@@ -159,26 +159,26 @@ class Cells:
 
     @property
     def mean(self) -> float | None:
-        """Mean length, None without cells."""
+        """Mean length of the shock cells, in units of the length scale L; None if there are no cells."""
         return float(np.mean(self.lengths)) if self.lengths else None
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the lengths of the cells, in L; None for fewer than two."""
+        """Standard deviation of the lengths of the shock cells, in units of the length scale L; None for fewer than two
+        cells."""
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 
 
 def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None = None) -> Cells:
-    """Find the shock cells of a mean flow, from the pressure on the axis. `sheet`: length of a cell by the vortex-sheet
-    model, in L. `exit_pressure`: pressure at the exit of the nozzle, in rho_ref c_ref^2 like the pressure `ambient`; by
-    default the ambient one.
+    """Return the shock cells of a jet, from the mean pressure on the axis. `flow`: the mean flow. `ambient`: ambient
+    pressure, in rho_ref c_ref^2. `sheet`: length of a cell by the vortex-sheet model, in units of the length scale L.
+    `exit_pressure`: pressure at the nozzle exit, in rho_ref c_ref^2; by default `ambient`.
 
-    Positions are the extrema of a cubic spline. Extrema smaller than CELL times the ambient pressure are ignored. Of
-    maxima closer than SHORTEST times `sheet` the highest is used. The first rise must be at least FIRST times the
-    difference between exit and ambient pressure, every other one at least FADES times the rise before it. The cells end
-    at the first maximum that is more than LONGEST times `sheet` behind the previous one, or whose cell differs in
-    length from the previous one by more than a factor STEADY.
-    """
+    Positions are the extrema of a cubic spline. Extrema smaller than 3 % of the ambient pressure are ignored. Of maxima
+    closer than 0.5 `sheet` the highest is used. The first rise must be at least 0.2 times the difference between exit
+    and ambient pressure, every other one at least 0.2 times the rise before it. The cells end at the first maximum that
+    is more than 1.5 `sheet` behind the previous one, or whose cell differs in length from the previous one by more than
+    a factor 1.4."""
     fine = np.linspace(flow.x[0], flow.x[-1], max(4000, 8 * flow.x.size))
     p = needs.scipy("interpolate").CubicSpline(flow.x, flow.p)(fine)
     find = needs.scipy("signal").find_peaks
@@ -205,7 +205,7 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
         deepest = int(within[np.argmin(p[within])]) if within.size else before
         at, rise = float(fine[n]), float(p[n] - p[deepest])
         length = at - (ends[-1] if ends else 0.0)
-        why = "it lies behind the end of the train" if discarded else _mismatch(length, rise, lengths, least, sheet)
+        why = "it lies behind the last shock cell" if discarded else _mismatch(length, rise, lengths, least, sheet)
         if why:
             discarded.append(DiscardedMaximum(at, length, rise, why))
             continue
@@ -231,8 +231,9 @@ def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float
 
 
 def core_end(flow: Mean, velocity: float) -> float | None:
-    """Return the x beyond which the mean u on the axis stays below CORE times the fully expanded `velocity`; None if
-    there is no such x. `flow`: the mean flow."""
+    """Return the coordinate x of the end of the potential core, in units of the length scale L: beyond it the mean u on
+    the axis stays below 0.95 times `velocity`, the velocity of the fully expanded jet. None if there is no such x.
+    `flow`: the mean flow."""
     above = np.flatnonzero(flow.u >= CORE * velocity)
     if not above.size or above[-1] + 1 >= flow.u.size:
         return None
@@ -242,16 +243,16 @@ def core_end(flow: Mean, velocity: float) -> float | None:
 
 
 def spreading(flow: Mean, behind: float | None) -> dict[str, Any] | None:
-    """Fit the half-width of the jet by rate (x - virtual origin), by least squares over the stations downstream of x =
-    `behind`, the end of the core. Returns rate and origin with their uncertainties: half of the 95 % interval of the
-    jackknife over _GROUPS groups of neighbouring stations, one group left out at a time (Kuensch, Ann. Stat. 17 (1989)
-    1217), because errors of neighbours are correlated. The result is None without half-widths.
+    """Return the spreading rate and the virtual origin of a jet, from a fit of its half-width by rate (x - virtual
+    origin). The fit is by least squares over the stations downstream of x = `behind`, the end of the core (None if it
+    has no end). Uncertainties are half of the 95 % interval of the jackknife over five groups of neighbouring stations,
+    one group left out at a time (Kuensch, Ann. Stat. 17 (1989) 1217), because errors of neighbours are correlated. The
+    result is None without half-widths. `flow`: the mean flow.
 
     A value that the fit does not determine is None, and `why` gives the reason. The rate is None if the core does not
-    end, if there are fewer than two stations in a group, if the stations extend over less than REACHES half-widths, and
-    if its uncertainty exceeds SURE times the rate. The origin is None in these cases, and if its uncertainty exceeds
-    the length over which there are stations.
-    """
+    end, if there are fewer than two stations in a group, if the stations extend over less than four half-widths, and if
+    its uncertainty exceeds half of the rate. The origin is None in these cases, and if its uncertainty exceeds the
+    length over which there are stations."""
     if not flow.station.size:
         return None
     found: dict[str, Any] = dict.fromkeys(("rate", "rate_uncertainty", "virtual_origin", "virtual_origin_uncertainty"))

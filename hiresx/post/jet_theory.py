@@ -1,12 +1,11 @@
-"""Theory and correlations of an under-expanded jet: its expanded state, shock cells and screech.
+"""Theory and correlations of an under-expanded jet: its fully expanded state, shock cells and screech.
 
 Planar: Tam, J. Sound Vib. 121 (1988) 135; Tam, Shen & Raman, AIAA J. 35 (1997) 1119: the vortex-sheet model of the
 first mode of a rectangular jet. The empirical wavelength of rectangular jets is Powell's, K = 5.2, and Krothapalli's, K
 = 5.0. Round: the first mode of Prandtl's and Pack's vortex sheet; Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309.
 Powell's feedback: the shear layer carries a wave one cell downstream, and sound travels back. Scales: nozzle height h
-(diameter D of a round one), ambient density and sound speed. St is f h/Uj of a planar jet, f Dj/Uj of a round one, as
-each is published.
-"""
+(diameter D of a round one), ambient density and sound speed. The Strouhal number St is f h/Uj for a planar jet and f
+Dj/Uj for a round jet, as in the publications."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,10 +30,10 @@ _SHORTENED = 0.8
 
 @dataclass(frozen=True)
 class ExpandedJet:
-    """The jet after isentropic expansion to the ambient pressure. `mach`: Mach number. `npr`: total over ambient
-    pressure. `pressure_ratio`: pressure at the exit over ambient pressure. `velocity`: in units of the ambient sound
-    speed. `height`: height over that of the nozzle; for a round jet, diameter over that of the nozzle. `shape`:
-    "planar" or "round"."""
+    """The state of a jet after isentropic expansion to the ambient pressure. `mach`: Mach number. `npr`: total pressure
+    divided by ambient pressure. `pressure_ratio`: pressure at the exit divided by ambient pressure. `velocity`: in
+    units of the ambient sound speed. `height`: height of the jet divided by that of the nozzle; for a round jet the
+    ratio of diameters. `shape`: "planar" or "round"."""
 
     mach: float
     npr: float
@@ -45,8 +44,8 @@ class ExpandedJet:
 
     @property
     def length(self) -> float:
-        """Length in the Strouhal number, in units of the nozzle: its height h (1) for a planar jet, the diameter Dj for
-        a round one."""
+        """The length in the Strouhal number of the jet, in units of the nozzle's height or diameter: the nozzle height
+        (1) for a planar jet, and the diameter Dj of the expanded jet for a round one."""
         return 1.0 if self.shape == "planar" else self.height
 
 
@@ -57,9 +56,10 @@ def expand_jet(
     total_temperature: float = 1.0,
     shape: Shape = "planar",
 ) -> ExpandedJet:
-    """Return the jet of a nozzle, expanded to the ambient pressure. `pressure_ratio`: pressure at the exit divided by
-    the ambient pressure. `exit_mach`: Mach number there. `total_temperature`: total temperature divided by the ambient
-    temperature. `gamma`: ratio of specific heats."""
+    """Return the state of the jet of a nozzle after isentropic expansion to the ambient pressure. `pressure_ratio`:
+    pressure at the exit divided by the ambient pressure. `exit_mach`: Mach number at the exit. `gamma`: ratio of
+    specific heats. `total_temperature`: total temperature divided by the ambient temperature. `shape`: "planar" or
+    "round". The Mach number is NaN if the total pressure is not above the ambient pressure."""
     g = 0.5 * (gamma - 1)
     npr = pressure_ratio * (1 + g * exit_mach**2) ** (gamma / (gamma - 1))
     mach = float(np.sqrt((npr ** ((gamma - 1) / gamma) - 1) / g)) if npr > 1 else float("nan")
@@ -71,42 +71,49 @@ def expand_jet(
 
 
 def of_mach(mach: float, gamma: float = 1.4, shape: Shape = "planar") -> ExpandedJet:
-    """Return the jet with the fully expanded Mach number `mach` from a sonic nozzle. `gamma`: ratio of specific heats.
-    `shape`: "planar" or "round"."""
+    """Return the state of a jet from a sonic nozzle, after isentropic expansion to ambient pressure, from its Mach
+    number `mach`. `gamma`: ratio of specific heats. `shape`: "planar" or "round"."""
     g = 0.5 * (gamma - 1)
     ratio = ((1 + g * mach**2) / (1 + g)) ** (gamma / (gamma - 1))
     return expand_jet(ratio, 1.0, gamma, shape=shape)
 
 
 def spacing(jet: ExpandedJet) -> float:
-    """Return the length of a shock cell according to the vortex sheet model, in h or D: Ls/h = 2 sqrt(Mj^2 - 1) hj/h or
-    Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D."""
+    """Return the length of a shock cell of a jet by the vortex-sheet model, divided by the nozzle's height h or
+    diameter D: Ls/h = 2 sqrt(Mj^2 - 1) hj/h or Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D, where Mj, hj and Dj are Mach number,
+    height and diameter of the fully expanded jet. Source: Tam, J. Sound Vib. 121 (1988) 135 (planar); Prandtl and Pack
+    (round)."""
     constant = 2.0 if jet.shape == "planar" else _PRANDTL_PACK
     return float(constant * np.sqrt(max(jet.mach**2 - 1, 0.0)) * jet.height)
 
 
 def strouhal(jet: ExpandedJet, convection: float, cell: float | None = None) -> float:
-    """Return the Strouhal number of the screech, from its frequency f = uc / (Ls (1 + uc/c)) (Powell's feedback loop).
-    `convection`: the convection velocity uc over Uj. `cell`: the length Ls of a shock cell; by default that of the
-    vortex-sheet model."""
+    """Return the Strouhal number of the screech of a jet by Powell's feedback loop, from its frequency f = uc / (Ls (1
+    + uc/c)) with the ambient sound speed c. `convection`: the convection velocity uc divided by the jet velocity Uj.
+    `cell`: the length Ls of a shock cell, divided by the nozzle's height or diameter; None for the vortex-sheet
+    model."""
     cell = spacing(jet) if cell is None else cell
     return jet.length * convection / (cell * (1 + convection * jet.velocity))
 
 
 def tam_seiner_yu(jet: ExpandedJet) -> float:
-    """Return the Strouhal number of a round jet's screech by Tam, Seiner and Yu: (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c).
-    It assumes uc = .7 Uj and cells of .8 times the length of the vortex-sheet model."""
+    """Return the Strouhal number f Dj/Uj of the screech of a round jet, (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c), where Mj,
+    Uj and Dj are Mach number, velocity and diameter of the fully expanded jet, and c is the ambient sound speed. The
+    formula assumes the convection velocity .7 Uj and shock cells of .8 times the length of the vortex-sheet model.
+    Source: Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309."""
     return float(0.67 / np.sqrt(jet.mach**2 - 1) / (1 + 0.7 * jet.velocity))
 
 
 def empirical(jet: ExpandedJet, constant: float) -> float:
-    """Return the Strouhal number f h/Uj of the screech of a planar jet, from the empirical wavelength lambda/h = K
-    sqrt(NPR - 1.893) with K = `constant`."""
+    """Return the Strouhal number f h/Uj of the screech of a planar jet (nozzle height h, jet velocity Uj) from the
+    empirical wavelength lambda/h = K sqrt(NPR - 1.893), with the nozzle pressure ratio NPR and K = `constant` (5.2 by
+    Powell, 5.0 by Krothapalli)."""
     return float(1 / (constant * np.sqrt(max(jet.npr - _CHOKED, 1e-12)) * jet.velocity))
 
 
 def screech_strouhal(jet: ExpandedJet) -> float:
-    """Return the Strouhal number of the screech according to the empirical correlations."""
+    """Return the Strouhal number of the screech of a jet by empirical correlations: the formula of Tam, Seiner & Yu for
+    a round jet, and the mean of Powell's and Krothapalli's values for a planar one."""
     if jet.shape == "round":
         return tam_seiner_yu(jet)
     return float(np.mean([empirical(jet, constant) for constant in EMPIRICAL.values()]))
@@ -117,13 +124,15 @@ Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 
 def spacings(shape: Shape) -> list[Formula]:
-    """Return the formulas for the length of a shock cell; the first is that of the vortex-sheet model."""
+    """Return the formulas for the length of a shock cell of a "planar" or "round" jet, as pairs of a name and a
+    function of the expanded jet. The first formula is that of the vortex-sheet model, the second 0.8 of it."""
     name = "vortex sheet (Tam)" if shape == "planar" else "vortex sheet (Prandtl, Pack)"
     return [(name, spacing), (f"{_SHORTENED:g} of it", lambda jet: _SHORTENED * spacing(jet))]
 
 
 def tones(shape: Shape) -> list[Formula]:
-    """Return the theoretical formulas for the Strouhal number of the screech."""
+    """Return the theoretical formulas for the Strouhal number of the screech of a "planar" or "round" jet, as pairs of
+    a name and a function of the expanded jet."""
     found: list[Formula] = [
         (f"vortex sheet, uc = {k:.2f} Uj", partial(strouhal, convection=k)) for k in CONVECTION
     ]  # fmt: skip
@@ -131,8 +140,8 @@ def tones(shape: Shape) -> list[Formula]:
 
 
 def correlations(shape: Shape) -> list[Formula]:
-    """Return the empirical formulas for the Strouhal number, which bound the shaded band in the picture. The list is
-    empty for round jets."""
+    """Return the empirical formulas for the Strouhal number of the screech of a planar jet, as pairs of a name and a
+    function of the expanded jet. The list is empty for round jets."""
     if shape == "round":
         return []
     return [(f"{name}, K = {k:g}", partial(empirical, constant=k)) for name, k in EMPIRICAL.items()]

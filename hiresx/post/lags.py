@@ -1,4 +1,4 @@
-"""Correlations in space and time along a line of places, and the convection velocity."""
+"""Correlations in space and time between signals at points along a line, and the convection velocity."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,9 @@ _ENOUGH = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Correlation:
-    """Correlation coefficients (places, lags) of the values at t + lag with those of place number `reference` at t.
-    `lag` (lags,): in L / c_ref. `distance` (places,): distance along the line from its first place, in L."""
+    """Correlation coefficients (points, lags) between signals at points along a line: of the values at t + lag with the
+    values of point number `reference` at t. `lag` (lags,): in units of L / c_ref (length scale over sound speed).
+    `distance` (points,): distance along the line from its first point, in units of the length scale L."""
 
     coefficients: np.ndarray
     lag: np.ndarray
@@ -20,17 +21,19 @@ class Correlation:
 
 
 def distances(places: np.ndarray) -> np.ndarray:
-    """Return the distances (places,) of `places` (places, 3) from the first of them along the line through them, in the
-    unit of `places`, positive in the direction of the last."""
+    """Return the distances (n,) of n points from the first one, along the line from the first to the last point.
+    `places` (n, 3): coordinates. The result has their unit."""
     along = places[-1] - places[0]
     return (places - places[0]) @ along / max(float(np.linalg.norm(along)), 1e-300)
 
 
 def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: int, longest: float) -> Correlation:
-    """Return the correlations of `values` (times, places) with those of the place `reference`, for lags up to `longest`
-    in both directions. `dt`: the time between samples, in L / c_ref. `distance` (places,): distance of each place from
-    the first one, in L. The products of each lag are divided by the root mean squares of the whole signals and by the
-    number of samples that overlap (unbiased). A periodic signal therefore has the correlation 1 after every period."""
+    """Return the correlation coefficients between signals at points along a line, for lags up to `longest` in both
+    directions. `values` (times, points): the signals. `dt`: the time between samples, in units of L / c_ref (length
+    scale over sound speed). `distance` (points,): distance of each point from the first one, in units of the length
+    scale L. `reference`: index of the point with which all others are correlated. The products of each lag are divided
+    by the root mean squares of the whole signals and by the number of samples that overlap (unbiased). A periodic
+    signal therefore has the correlation 1 after every period."""
     part = values - values.mean(axis=0)
     samples = len(part)
     most = min(round(longest / dt), samples // 2)
@@ -46,13 +49,14 @@ def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: i
 
 
 def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
-    """Return the convection velocity (places,), in c_ref, at each place; nan if the correlation is too weak.
+    """Return the convection velocity (points,), in c_ref, at each point of a line; nan if the correlation is too weak.
+    `values`, `dt` and `distance`: as in `space_time`. `reach`: the largest distance downstream that is used, in units
+    of the length scale L. `longest`: the largest lag, in units of L / c_ref (length scale over sound speed).
 
-    Lags of the largest correlations with places up to `reach` downstream are found. The velocity is the slope of a line
-    through the origin that is fitted to the distances of these places as a function of the lags, by least squares. The
-    maximum is followed from place to place, so that in a periodic flow it remains that of the same wave. `longest`: the
-    largest lag. `values`, `dt` and `distance`: as in `space_time`.
-    """
+    For each point the lags of the largest correlations with points up to `reach` downstream are found. The velocity is
+    the slope of a line through the origin that is fitted to the distances of these points as a function of the lags, by
+    least squares. The maximum is followed from point to point, so that in a periodic flow it still belongs to the same
+    wave."""
     found = np.full(distance.size, np.nan)
     for n in range(distance.size):
         one = space_time(values, dt, distance, n, longest)
@@ -79,8 +83,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
 
 
 def vertex(values: np.ndarray) -> float:
-    """Return the position of the maximum of the parabola through three equidistant `values` (3, ...), as the distance
-    from the middle one in units of their spacing; 0 if the parabola has no maximum."""
+    """Return the position of the maximum of the parabola through three equidistant `values` (3,), as the distance from
+    the middle one in units of their spacing; 0 if the parabola has no maximum."""
     a, b, c = values
     bend = a - 2 * b + c
     return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0

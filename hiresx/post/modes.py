@@ -1,10 +1,9 @@
-"""Spectral proper orthogonal decomposition: the modes that carry most energy at each frequency.
+"""Spectral proper orthogonal decomposition (SPOD): the modes that carry most energy at each frequency.
 
-Towne, Schmidt & Colonius, J. Fluid Mech. 847 (2018) 821, algorithm 2: the snapshots are cut into overlapping blocks
-under a window, each is transformed in time, and at each frequency the weighted cross-spectral density of the blocks'
-realisations is decomposed by the method of snapshots. Space is read slab by slab: only one slab with all its times is
-in memory.
-"""
+Towne, Schmidt & Colonius, J. Fluid Mech. 847 (2018) 821, algorithm 2: the snapshots are divided into overlapping blocks
+under a window, each block is transformed in time, and at each frequency the weighted cross-spectral density of the
+blocks' realisations is decomposed by the method of snapshots. Space is read in groups of points, a slab, so that only
+one slab with all its times is in memory."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,8 +24,8 @@ class Modes:
     the mean squares of the fluctuations, weighted and summed over space, per unit of frequency, one-sided, in
     descending order. `expansion` (frequencies, blocks, modes): a mode is the sum of the Fourier transforms of the
     blocks of samples, multiplied by these coefficients. `length`: the number of samples of a block. `starts`: the first
-    sample of each block. `window` (length,): the factors of its samples. `dt`: the time between samples, in L / c_ref.
-    """
+    sample of each block. `window` (length,): the factors of its samples. `dt`: the time between samples, in units of L
+    / c_ref (length scale over sound speed)."""
 
     frequency: np.ndarray
     energy: np.ndarray
@@ -37,8 +36,9 @@ class Modes:
     dt: float
 
     def shape(self, values: np.ndarray, line: int, count: int) -> np.ndarray:
-        """Return the first `count` modes (count, n) at the frequency with the index `line`. `values` (times, n): the
-        samples of a part of the places. Over all parts together the modes are orthonormal with the weights."""
+        """Return the shapes of the first `count` modes at one frequency, a complex array (count, n) for n points in
+        space. `values` (times, n): the samples at these points. `line`: the index of the frequency. Over all points
+        together the modes are orthonormal with the weights."""
         wave = self.window * np.exp(-2j * np.pi * line * np.arange(self.length) / self.length)
         mean = values.mean(axis=0)
         transformed = np.stack([wave @ (values[first : first + self.length] - mean) for first in self.starts])
@@ -46,8 +46,9 @@ class Modes:
 
 
 def starts(times: int, length: int, overlap: float) -> range:
-    """Return the first snapshot of each block, for `times` snapshots in blocks of `length` that overlap by the fraction
-    `overlap`. Raises HiresxError for fewer than two blocks."""
+    """Return the index of the first snapshot of each block, for `times` snapshots in blocks of `length` that overlap by
+    the fraction `overlap`. Raises HiresxError for fewer than two blocks, for blocks of fewer than four snapshots, and
+    for an overlap that is not in [0, 1)."""
     if not 0 <= overlap < 1:
         raise HiresxError(f"an overlap of {overlap:g} is not possible", "give 0 or more, and less than 1")
     found = range(0, times - length + 1, max(1, length - int(overlap * length)))
@@ -62,10 +63,11 @@ def starts(times: int, length: int, overlap: float) -> range:
 
 
 def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
-    """Compute the modes (SPOD) of `times` snapshots at time intervals `dt`, in L / c_ref. Blocks of `length` snapshots
-    overlap by the fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs`: a
-    function that yields the data of one part of the places after the other. Raises HiresxError for fewer than two
-    blocks."""
+    """Return the modes of the spectral proper orthogonal decomposition of `times` snapshots at intervals `dt`, in units
+    of L / c_ref (length scale over sound speed). `slabs`: a function that yields, for one group of n points after the
+    other, their values (times, n) and weights (n,). `length`, `overlap`: blocks of `length` snapshots overlap by the
+    fraction `overlap`. They have a Hann window, and the mean over time is subtracted. Raises HiresxError for fewer than
+    two blocks. Source: Towne, Schmidt & Colonius, J. Fluid Mech. 847 (2018) 821, algorithm 2."""
     begin = starts(times, length, overlap)
     window = needs.scipy("signal").get_window("hann", length)
     lines = length // 2 + 1

@@ -1,4 +1,4 @@
-"""The plane of fields on which slices and modes are drawn."""
+"""The plane of a field on which slices and SPOD modes are drawn."""
 
 from typing import Any
 
@@ -9,9 +9,10 @@ from hiresx.output.show.look import Look
 
 
 def plane_of_fields(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
-    """Return the plane of the fields `tree` (as `Run.fields` returns them) that `look` selects: its horizontal and
-    vertical axis, its pieces (nj, ni) with the variables `names`, and a description of its position. Raises HiresxError
-    for a one-dimensional field, and for a plane that does not exist."""
+    """Return the plane of a field that `look` selects: the names of its horizontal and vertical axis, a dictionary of
+    arrays (nj, ni) for each block with the coordinates and the variables `names`, and a text with its position. `tree`:
+    the field, as `Run.fields` returns it. A three-dimensional field is cut at its middle along z by default. Raises
+    HiresxError for a one-dimensional field, and for a plane that does not exist."""
     accessor = tree.hiresx
     if accessor.dimensions < 2:
         raise HiresxError("a field of one dimension has no slice", "draw lines: hiresx plot RUN")

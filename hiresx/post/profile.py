@@ -1,4 +1,4 @@
-"""`hiresx post profile`: variables of the averages, or of fields, along lines."""
+"""`hiresx post profile`: variables of the averages, or of the fields of one time, along lines."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -22,10 +22,12 @@ def profile(
     which: int | float | None = None,
     others: Sequence[Any] = (),
 ) -> Result:
-    """Return `variables` of `run` along the `lines` ("y=0", in three dimensions "y=0,z=0"), from the averages with
-    their moments, or from the fields that `which` selects. Values are interpolated along grid lines; each intersection
-    with a grid line gives one point. `others`: runs to compare, with fields of the same time. Raises HiresxError for
-    unknown names, for lines along different coordinates, and for fields of runs without a common time."""
+    """Return `variables` along `lines` ("y=0", in three dimensions "y=0,z=0"), from the time averages and second
+    moments of `run`, or from the fields of one time. `run`: a folder or the result of `hiresx.open`. `which`: the step
+    or time of the fields, see `Run.fields`; None for the averages. `others`: runs to compare, with fields of the same
+    time. Values are interpolated along grid lines; each intersection of the line with a grid line gives one point.
+    Raises HiresxError for unknown variables, for lines along different coordinates, and for fields of runs without a
+    common time."""
     run, runs = as_run(run), [as_run(other) for other in others]
     steps: Sequence[int | float | None] = [which] * len(runs)
     if which is not None and runs:

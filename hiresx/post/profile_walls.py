@@ -1,9 +1,8 @@
-"""Walls at the ends of mean profiles: their friction, and the profiles in their wall units.
+"""Friction at the walls at the ends of mean profiles, and the profiles in wall units.
 
 The stress on a no-slip wall is that of the averages. At a wall with a wall model the resolved gradient does not give
 the stress. It is the mean stress of the model, from the history of a `[[force]]`; density and viscosity there follow
-from the temperature of the wall.
-"""
+from the temperature of the wall."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,11 +34,12 @@ _TEXTS = {
 def wall_profiles(
     run: Any, held: Mapping[str, np.ndarray], place: HomogeneousMeans, axis: int
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
-    """Return (walls, profiles, warnings) of averages over the homogeneous directions of `run`. `held`: the moments by
-    name. `place`: coordinates and gradients. `axis`: the remaining direction. `walls` has a dictionary for each wall at
-    an end of this direction: its stress, friction velocity and viscous length. Each profile is (values, description,
-    unit), in the wall units of the nearer wall. The warnings name walls whose stress is not known. All three are empty
-    without a wall, and in inviscid flow."""
+    """Return friction and wall units of a mean profile between walls, as (walls, profiles, warnings). `held`: the means
+    and moments by name (see `budgets.statistics`). `place`: coordinates, and derivatives of means. `axis`: the index
+    direction along which the means vary (0: k, 1: j, 2: i). `walls` has a dictionary for each wall at an end of this
+    direction: its stress, friction velocity and viscous length. Each profile is (values, description, unit), in the
+    wall units of the nearer wall. The warnings name walls whose stress is not known. All three are empty without a
+    wall, and in inviscid flow."""
     law, conditions = Case.model_validate(run.case).gas, homogeneous_directions.conditions(run.case)
     walls = _ends(run.case, axis)
     if not walls or law.reynolds is None:
@@ -95,10 +95,11 @@ def wall_profiles(
 
 
 def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> np.ndarray:
-    """Return unit vectors (3, 3), one in each row, of coordinate axes at the first wall at an end of the direction
-    `axis`. The first is along the wall: the x axis projected onto it, or the z axis if x is nearly normal to the wall.
-    The second is the normal, and the third is perpendicular to both. `case`: the resolved case. `place`: has the slopes
-    of the grid lines, from which the normal is computed. Raises HiresxError if there is no wall."""
+    """Return the axes of coordinates at a wall, as unit vectors (3, 3), one in each row. The first is along the wall:
+    the x axis projected onto it, or the z axis if x is nearly normal to the wall. The second is the normal, and the
+    third is perpendicular to both. The wall is the first one at an end of the index direction `axis` (0: k, 1: j, 2:
+    i). `case`: the case with all default values. `place`: the operator for derivatives, from whose grid metrics the
+    normal follows. Raises HiresxError if there is no wall."""
     walls = _ends(case, axis)
     if not walls:
         raise HiresxError("there is no wall whose frame could be taken", 'take frame "xyz"')

@@ -1,4 +1,4 @@
-"""The result of an analysis: numbers, arrays, a picture, and complete files of them."""
+"""The result of an analysis: numbers, arrays and a picture, and the files that contain them."""
 
 import html
 import re
@@ -24,9 +24,8 @@ class Result:
     - `draw`: a function that makes the figure, within the context of `style`.
     - `more`: functions that write further files, by the end of their names (such as "_levels.csv").
     - `on_request`: functions for files that `write` makes only if `out` names one, by the end of their names.
-    - `case`: the resolved case of the run, which may define another symbol for the length L.
-    - `replaced`: existing files that `write` has replaced.
-    """
+    - `case`: the case of the run, with all default values, which may define another symbol for the length L.
+    - `replaced`: existing files that `write` has replaced."""
 
     name: str
     summary: dict[str, Any]
@@ -39,7 +38,8 @@ class Result:
     on_request: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
 
     def plot(self) -> tuple[Any, Any]:
-        """Return the figure of the result and its Axes (a single one, or a list)."""
+        """Draw the result and return the Matplotlib figure and its axes (a single Axes, or a list). Raises HiresxError
+        if Matplotlib is missing."""
         picture_file.require_matplotlib()
         with self.style():
             figure = picture_file.use_length_symbol(self.draw(), self.case)
@@ -47,9 +47,10 @@ class Result:
         return figure, axes[0] if len(axes) == 1 else axes
 
     def write(self, out: str | Path) -> list[Path]:
-        """Write <name>.nc, <name>.png and `more` into the folder `out`, and <name>.csv if the data have one dimension.
-        If `out` is the name of a .nc, .csv, .png, .svg or .pdf file, only that file is written. Returns the paths.
-        Raises HiresxError for a file that cannot be written; an earlier file of that name is then unchanged."""
+        """Write the result to files and return their paths: the arrays to <name>.nc, the picture to <name>.png and
+        further files of the analysis, in the folder `out`, and <name>.csv if the data have one dimension. If `out` is
+        the name of a .nc, .csv, .png, .svg or .pdf file, only that file is written. Raises HiresxError for a file that
+        cannot be written; an earlier file of that name is then unchanged."""
         out = Path(out)
         if out.suffix and not out.is_dir():
             return [self._one(out)]
@@ -116,8 +117,8 @@ def _flat(data: Any) -> Any:
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return a table as comma-separated values, with all digits. `names`: the columns. `rows`: the values of each
-    row."""
+    """Return a table as comma-separated values, with all digits of numbers. `names`: the names of the columns. `rows`:
+    the values of each row."""
     cells = ([repr(value) if isinstance(value, float) else str(value) for value in row] for row in rows)
     return "".join(f"{','.join(row)}\n" for row in (names, *cells))
 
@@ -127,19 +128,19 @@ def _text(value: Any) -> str:
 
 
 def as_run(run: Any) -> Run:
-    """Return `run` itself if it is a Run; otherwise open the run in the folder `run`."""
+    """Return the run in the folder `run`, opened; a run that is already open (a `Run`) is returned unchanged."""
     return run if isinstance(run, Run) else open_run(run)
 
 
 def file_stem(*words: Any) -> str:
-    """Return a name for files, made of `words`. Characters that are unsuitable in file names are replaced, and empty
-    words are left out."""
+    """Return a file name without suffix that joins `words` by underscores. Characters that are unsuitable in file names
+    are replaced, and empty words are left out."""
     return "_".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", str(word)).strip("_") for word in words if word not in (None, ""))
 
 
 def dataset(variables: Mapping[str, Any], coordinates: Mapping[str, Any], **attributes: Any) -> Any:
-    """Return an xarray.Dataset. `variables` and `coordinates`: dictionaries from names to tuples (dimensions, values,
-    long name, units). `attributes`: the attributes of the dataset."""
+    """Return an xarray.Dataset whose variables have a long name and units. `variables` and `coordinates`: dictionaries
+    from names to tuples (dimensions, values, long name, units). `attributes`: the attributes of the dataset."""
     xarray = needs.xarray()
 
     def variable(entry: tuple[Any, ...]) -> tuple[Any, ...]:

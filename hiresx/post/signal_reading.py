@@ -1,4 +1,4 @@
-"""Signals of a run for analysis: columns of histories at equal distances in time."""
+"""Signals of a run for analysis: columns of histories at equal intervals of time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +20,11 @@ _NUMBERS = {2: "two", 3: "three", 8: "eight"}
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """Signals that were read from one history, at the times start + n dt, in L / c_ref. `values` (times, signals): the
-    values. `labels` (signals,): the names of the signals. `places` (signals, 3): their places in L, or None. `units`:
-    the unit of the column. `resampled`: whether the samples were not equidistant in time and were interpolated.
-    `filtered`: whether the samples are means over the steps around them (`hiresx.output.watch.filtered`)."""
+    """Signals that were read from one history, at the times start + n dt, in units of L / c_ref (length scale over
+    sound speed). `values` (times, signals): the values. `labels` (signals,): the names of the signals. `places`
+    (signals, 3): coordinates of their points in units of the length scale L, or None. `units`: the unit of the column.
+    `resampled`: whether the samples were not equidistant in time and were interpolated. `filtered`: whether the samples
+    are means over the time steps around them (`hiresx.output.watch.filtered`)."""
 
     history: str
     column: str
@@ -38,17 +39,18 @@ class Signals:
 
     @property
     def time(self) -> np.ndarray:
-        """Times of the samples, (time,), in L/c_ref."""
+        """Times of the samples, in units of L / c_ref (length scale over sound speed), an array (times,)."""
         return self.start + self.dt * np.arange(len(self.values))
 
 
 def read_line(
     run: Any, wanted: str, start: float | None, end: float | None, least: int, hint: str
 ) -> tuple[Signals, np.ndarray, np.ndarray]:
-    """Read the signals `wanted` of `run` from `start` to `end` as `read` does, from a history whose places follow each
-    other along a line. Returns the signals, the places (signals, 3) in L, and their increasing distances (signals,)
-    from the first place. Raises the errors of `read`, and HiresxError for fewer than `least` places (with this `hint`)
-    and for places in another order."""
+    """Return the signals of a line probe, the coordinates (signals, 3) of its points in units of the length scale L,
+    and their increasing distances (signals,) from the first point. `run`: a folder or an open run. `wanted`, `start`,
+    `end`: as in `read`. `least`: the required number of points. `hint`: the advice in the error if there are fewer.
+    Raises HiresxError if there are too few points, if they do not follow each other along a line, and for signals that
+    are missing or too short."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:
         raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', hint)
@@ -59,10 +61,11 @@ def read_line(
 
 
 def read(run: Any, wanted: str, start: float | None = None, end: float | None = None) -> Signals:
-    """Read the signals `wanted` of a run: "NAME.COLUMN" is a column at all places, "NAME.COLUMN_2" at place number 2,
-    "NAME.COLUMN_0,COLUMN_4" at several places. `start`, `end`: the first and the last time to use, in L / c_ref.
-    Samples at unequal intervals are interpolated to equal ones by cubic splines. Raises HiresxError for a missing
-    history or column, for different columns, and for too few samples."""
+    """Return the signals `wanted` of a run: "NAME.COLUMN" is a column of the history NAME at all its points,
+    "NAME.COLUMN_2" at point number 2, "NAME.COLUMN_0,COLUMN_4" at several points. `run`: a folder or an open run.
+    `start`, `end`: the first and the last time to use, in units of L / c_ref (length scale over sound speed). Samples
+    at unequal intervals are interpolated to equal ones by cubic splines. Raises HiresxError for a missing history or
+    column, for different columns, and for too few samples."""
     run = as_run(run)
     name, _, columns = wanted.partition(".")
     history = run.history(name)

@@ -1,4 +1,5 @@
-"""`hiresx post slice`: one variable on a plane of fields or averages, with contour lines, zoom and colours as asked."""
+"""`hiresx post slice`: one variable on a plane of a field or of the averages, in colours, with contour lines and
+zoom."""
 
 from typing import Any
 
@@ -19,9 +20,11 @@ def slice(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Result:
-    """Draw `variable` on a plane of fields of `run`. `which` selects the time (see `Run.fields`), `subset` an output of
-    parts of the fields. If `averages` is true, the averages with their second moments are used instead. `look`: plane,
-    colours, zoom, contour lines. Raises HiresxError for a variable, fields or a plane that do not exist."""
+    """Return `variable` on a plane of a field of `run` (a folder or the result of `hiresx.open`), for a picture in
+    colours. `which`: the step or time of the field, see `Run.fields`; by default the last one. `averages`: whether the
+    time averages with their second moments are used instead. `subset`: the name of an `[[output.subset]]`, by default
+    the whole fields. `look`: plane, colours, zoom, contour lines. Raises HiresxError for a variable, field or plane
+    that does not exist."""
     run, look = as_run(run), look or Look()
     colours.check_exponent([variable], look)
     names = [variable, *([look.contours] if look.contours not in (None, variable) else [])]

@@ -1,8 +1,7 @@
-"""Snapshots of a run. They are read once in the order of time, and returned for each position with all times.
+"""Snapshots of a field, which are stored in the order of time and read again point by point with all times.
 
-A file contains all positions at one time, but a Fourier transform in time needs all times at a position. Snapshots that
-do not fit into memory are stored in a temporary file.
-"""
+A file contains all points at one time, but a Fourier transform in time needs all times at a point. Snapshots that do
+not fit into memory are stored in a temporary file."""
 
 import os
 import tempfile
@@ -18,8 +17,8 @@ HELD = 1 << 28
 
 
 class Snapshots:
-    """An array of `times` rows, each with `places` numbers of the NumPy type `kind`. Rows are stored one after the
-    other, in memory or in a temporary file. Raises HiresxError if there is not enough space for them."""
+    """An array of `times` snapshots, each with `places` numbers of the NumPy type `kind`. It is in memory or, if it is
+    large, in a temporary file. Raises HiresxError if there is not enough space."""
 
     def __init__(self, times: int, places: int, kind: DTypeLike = np.float64):
         size = np.dtype(kind).itemsize * times * places
@@ -37,13 +36,13 @@ class Snapshots:
             ) from None
 
     def fill(self, rows: Iterable[np.ndarray]) -> None:
-        """Store all `rows`, (places,) each."""
+        """Store all snapshots in the order of time. `rows`: yields an array (places,) for each time."""
         for n, row in enumerate(rows):
             self._held[n] = row
 
     def columns(self, at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield ranges of at most `at_once` places (at least one) with their values at all times, (times, n), in double
-        precision."""
+        """Yield groups of at most `at_once` points (at least one): the range of the points as a slice, and their values
+        at all times as a float64 array (times, points)."""
         places = self._held.shape[1]
         for first in range(0, places, at_once):
             part = slice(first, min(first + at_once, places))

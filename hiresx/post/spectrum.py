@@ -39,29 +39,28 @@ def spectrum(
     look: Look | None = None,
     points_per_wave: float | None = None,
 ) -> Result:
-    """Compute spectra of columns of a history of `run` (a folder or the result of `hiresx.open`). `signals`: their
-    names, see `signal_reading.read`. The integral of the density over frequency is the mean square.
+    """Return the power spectra of signals of `run` (a folder or the result of `hiresx.open`), their levels and peaks.
+    `signals`: "NAME.COLUMN", the history and its column, see `signal_reading.read`. The integral of the density over
+    frequency is the mean square.
 
-    - `start`, `end`: the first and the last time to use, in L / c_ref.
+    - `start`, `end`: the first and the last time to use, in units of L / c_ref (length scale over sound speed).
     - `segments`, `window`, `overlap`: see `welch.spectra`.
     - `ambient`: the ambient pressure in Pa; levels of the pressure are then in dB re 20 uPa. Without it, and for other
       columns, levels are in dB re the unit of the column.
-    - `length`, `velocity`: scales of the Strouhal number f length / velocity, in L and c_ref.
+    - `length`, `velocity`: scales of the Strouhal number f length / velocity, in units of the length scale L and c_ref.
     - `prominence`: the least prominence of peaks, in dB; see `welch.peaks`.
     - `cross`: whether coherence and phase of the first signal with each of the others are computed, too.
     - `others`: runs whose spectra of the same signals, with the same number of segments, are drawn for comparison.
-    - `reference`: a CSV file that is drawn for comparison. It has a column f and one with the level, named "level" or
-      like the column.
+    - `reference`: a CSV file that is drawn for comparison. It has a column f and a column with the level, named "level"
+      or like the column of the history.
     - `look`: the appearance of the picture.
     - `points_per_wave`: nodes per wavelength of sound that a resolved frequency needs (default 8).
 
-    A peak is `carried` (resolved by the grid) if its frequency is below the `cutoff` at its place, up to which the grid
+    A peak is `carried` (resolved by the grid) if its frequency is below the `cutoff` at its point, up to which the grid
     has that many nodes per wavelength (`hiresx check` prints it, too). Peaks above it may be caused by the grid.
-    `carried` is None if places or grid are not known, and if the peak may be an alias of a higher frequency
-    (`grid_cutoff.alias_free`; `warnings`).
-
-    Raises HiresxError for a history or column that does not exist, and for signals that are too short.
-    """
+    `carried` is None if points or grid are not known, and if the peak may be an alias of a higher frequency
+    (`grid_cutoff.alias_free`; `warnings`). Raises HiresxError for a history or column that does not exist, and for
+    signals that are too short."""
     run = as_run(run)
     points_per_wave = POINTS_PER_WAVE if points_per_wave is None else points_per_wave
     if length <= 0 or velocity <= 0:

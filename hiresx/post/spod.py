@@ -33,17 +33,16 @@ def spod(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Result:
-    """Compute the spectral proper orthogonal decomposition of one `variable` of the fields of `run`, or of its output
-    `subset`, from the time `start` to `end` (in L / c_ref). The fields must be at equal intervals in time.
+    """Return the spectral proper orthogonal decomposition (SPOD) of one `variable` of the plane fields of `run` (a
+    folder or the result of `hiresx.open`), from the time `start` to `end` (in units of L / c_ref, length scale over
+    sound speed). The fields must be at equal intervals in time. `subset`: the name of an `[[output.subset]]`, by
+    default the whole fields; for a three-dimensional flow, write a plane as a subset.
 
     The spectra are of blocks of `length` snapshots (default: such that there are seven blocks), which overlap by the
     fraction `overlap`. Cells are weighted by their areas. The picture has the energies of the modes, and the first mode
-    at `frequency` (default: where its energy is largest). Modes are drawn in a plane: for a three-dimensional flow,
-    write a plane as an output.subset. `look`: the appearance of the picture.
-
-    Raises HiresxError for fields at unequal intervals, for too few fields, and for parts of fields with levels of
-    refinement.
-    """
+    at `frequency` (default: where its energy is largest). `look`: the appearance of the picture. The method is that of
+    Towne, Schmidt & Colonius, J. Fluid Mech. 847 (2018) 821. Raises HiresxError for fields that are not plane, are too
+    few or at unequal intervals, and for subsets of fields with levels of refinement."""
     run, look = as_run(run), look or Look()
     series = run.series([variable], -np.inf if start is None else start, np.inf if end is None else end, subset=subset)
     blocks = {name: node for name, node in series.children.items()}
@@ -68,7 +67,7 @@ def spod(
     kinds_of_cells = kinds_of_stored(blocks)
     if run.case.get("refine") and kinds_of_cells[0] is None:
         raise HiresxError(
-            "in this output places lie on several levels of [refine] and would count on all of them",
+            "in this output points lie on several levels of [refine] and would be counted several times",
             "take whole fields of a plane flow, or leave refine out and run again",
         )
     weights = np.concatenate(

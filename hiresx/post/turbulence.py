@@ -28,20 +28,18 @@ _RATE = "rho_ref c_ref^3 / L"
 
 
 def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
-    """Compute Favre stresses, wall units and budgets from the averages of `run`. They are also averaged over the index
-    directions that are periodic and uniform, or over those in `over`, such as "i,k", unless the run has done so
-    (`average.over`).
+    """Return Favre-averaged stresses, wall units and budgets of turbulence from the time averages of `run` (a folder or
+    the result of `hiresx.open`). The time averages are also averaged over the index directions that are periodic and
+    uniform, or over the directions in `over`, such as "i,k", unless the run has done so (key `average.over`).
 
     The case must have `[average]` with reynolds and favre. The budget of the kinetic energy needs budget = true, the
     budgets of all stresses need stress_budgets = true. Wall units need averages that vary along one direction only,
-    which ends at a no-slip or modelled wall, and a `[[force]]` with the stress of this wall.
+    which ends at a no-slip or modelled wall, and at a modelled wall a `[[force]]` with its stress.
 
     `frame`: the axes of velocities, stresses and their budgets: "xyz", or "wall" (`profile_walls.wall_frame`; u along
-    the wall, v normal to it) for averages that vary along one direction only.
-
-    Raises HiresxError for averages that do not exist, for a grid of several blocks or without a homogeneous direction,
-    for an unknown frame, and for the frame "wall" without a wall.
-    """
+    the wall, v normal to it) for averages that vary along one direction only. Raises HiresxError for averages that do
+    not exist, for a grid of several blocks or without a homogeneous direction, for an unknown frame, and for the frame
+    "wall" without a wall. The budgets are those of Huang, Coleman & Bradshaw, J. Fluid Mech. 305 (1995) 185."""
     if frame not in ("xyz", "wall"):
         raise HiresxError(f'there is no frame "{frame}"', 'take "xyz" or "wall"')
     run = as_run(run)

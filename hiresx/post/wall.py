@@ -53,27 +53,26 @@ def wall(
     start: float | None = None,
     end: float | None = None,
 ) -> Result:
-    """Return pressure, friction and heat flux at the nodes of the walls of a [[force]] of `run` (a folder or the result
-    of `hiresx.open`), from its newest checkpoint, or from the samples of the `distribution` of the force.
+    """Return pressure, friction, heat flux and y+ at wall nodes of `run` (a folder or the result of `hiresx.open`): of
+    its newest checkpoint, or of the samples that a [[force]] with a `distribution` has stored.
 
-    - `force`: its name; not needed if there is only one. If the case has no force, all walls are used.
+    - `force`: the name of the [[force]] that defines the walls; not needed if there is only one. If the case has no
+      force, all walls are used.
     - `at`: a plane that cuts the walls, such as "z=0.5". The result then has the points at which grid lines on the
       walls cross the plane, with values interpolated linearly between nodes.
-    - `velocity` (3,): the velocity of the stream; by default that of the force's `coefficients`, or of `initial.state`.
-    - `pressure`: the pressure of the stream, for the pressure coefficient; by default that of `initial.state`, or
-      1/gamma.
+    - `velocity` (3,): the velocity of the stream; by default the velocity in `coefficients` of the force, or in
+      `initial.state`.
+    - `pressure`: the pressure of the stream, for the pressure coefficient; by default the pressure in `initial.state`,
+      or 1/gamma.
     - `variables`: names of `COLUMNS` to draw, separated by commas.
-    - `time`: use the sample nearest to this time.
+    - `time`: use the sample nearest to this time, in units of L / c_ref (length scale over sound speed).
     - `mean`: whether to return the mean over the samples from `start` to `end`, and the root mean squares `rms_<name>`
       of the fluctuations.
 
     Coefficients are divided by rho V^2/2 of the stream. If there is no stream, they are left out. Friction is positive
     along the stream. In wall units the distance of the first node is y u_tau / nu, with u_tau, density and viscosity at
-    the wall.
-
-    Raises HiresxError for a force that does not exist or has no samples, for a time without any, and for a plane that
-    cuts no wall.
-    """
+    the wall. Raises HiresxError for a force that does not exist or has no samples, for a time without any, and for a
+    plane that cuts no wall."""
     run = as_run(run)
     drawn = _variables(variables)
     if mean and time is not None:

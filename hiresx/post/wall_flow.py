@@ -1,5 +1,5 @@
-"""The flow at the nodes of walls, at one time or many: of the newest checkpoint of a run, or of the samples along the
-walls of a `[[force]]`."""
+"""Samples of the flow at wall nodes: from the newest checkpoint of a run, or from the samples along the walls that a
+`[[force]]` has stored."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class WallFlow:
     """Samples of the flow at n nodes on the walls of the `[[force]]` table `spec`, in the order of block, k, j, i.
-    `case`: the resolved case. `blocks`: names of all blocks. `where` (4, n): the number of the block and the indexes i,
-    j, k of each node. `places` (3, n): its coordinates, in L. `normals` (3, n): the unit normals of the wall that point
-    out of the gas. `steps` and `times` (samples,): the step number and the time of each sample. `sample(m)` returns
-    sample number m as arrays (n,) by the names of `wall_nodes.COLUMNS`."""
+    `case`: the case with all default values. `blocks`: names of all blocks. `where` (4, n): the number of the block and
+    the indexes i, j, k of each node. `places` (3, n): its coordinates, in units of the length scale L. `normals` (3,
+    n): the unit normals of the wall that point out of the gas. `steps` and `times` (samples,): the step number and the
+    time of each sample. `sample(m)` returns sample number m as arrays (n,) by the names of `wall_nodes.COLUMNS`."""
 
     case: Case
     spec: Force
@@ -41,13 +41,14 @@ class WallFlow:
 
     @property
     def has_times(self) -> bool:
-        """Whether the samples have times of their own. With local time steps they do not."""
+        """Whether the times of the samples increase. With local time steps they do not."""
         return bool((np.diff(self.times) > 0).all())
 
 
 def of_checkpoint(path: Path, force: str | None) -> WallFlow:
-    """Return the flow of the newest checkpoint of a run, on the walls of `force`. If it is None, the walls are those of
-    the only force, or all walls. The run is not changed. Raises HiresxError for a force that does not exist."""
+    """Return the flow at wall nodes in the newest checkpoint of the run in the folder `path`, on the walls of the
+    [[force]] with the name `force`. If it is None, the walls are those of the only force, or all walls. The run is not
+    changed. Raises HiresxError for a force that does not exist, and if there is no checkpoint."""
     # Imported here, because no other command needs the solver, whose import takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
@@ -64,8 +65,8 @@ def of_checkpoint(path: Path, force: str | None) -> WallFlow:
 
 
 def of_samples(run: Run, force: str | None) -> WallFlow:
-    """Return the samples on the walls of `force`; if it is None, of the only force with samples. Raises HiresxError if
-    there are none."""
+    """Return the stored samples of the flow along the walls of the [[force]] with the name `force`; if it is None, of
+    the only force with samples. Raises HiresxError if there are none."""
     stored = run.stored_wall(_choose_name(run.walls, force, "wall distribution"))
     if not stored.samples:
         raise HiresxError(f"{stored.path} has no sample yet", "continue the run")
@@ -101,16 +102,17 @@ def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceM
 
 
 def nearest(flow: WallFlow, time: float) -> int:
-    """Return the number of the sample nearest to `time`, in L / c_ref. Raises HiresxError for samples without times of
-    their own, and for a time that is outside their range by more than their interval."""
+    """Return the number of the sample nearest to `time`, in units of L / c_ref (length scale over sound speed). Raises
+    HiresxError for samples whose times do not increase (local time steps), and for a time that is outside their range
+    by more than their interval."""
     _check_timed(flow, "--time")
     return nearest_time(flow.times, time, "there is no sample")
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (n,) of the samples from the time `start` to `end` (in L / c_ref), and their weights (n,) in a
-    mean over time by the trapezoidal rule. Samples without times of their own are weighted by steps. Raises HiresxError
-    if there are none."""
+    """Return the numbers (n,) of the samples from the time `start` to `end` (in units of L / c_ref, length scale over
+    sound speed), and their weights (n,) in a mean over time by the trapezoidal rule. With local time steps the samples
+    are weighted by steps. Raises HiresxError if there are no samples in this range."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)
@@ -130,8 +132,8 @@ def _check_timed(flow: WallFlow, asked: str) -> None:
 
 
 def mean_and_rms(samples: Iterable[tuple[float, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the root mean square of the fluctuations, both (m, n), of `samples`, pairs of a positive
-    weight and an array (m, n). The method has no loss of digits by cancellation (West 1979)."""
+    """Return the mean of weighted samples and the root mean square of their fluctuations, two arrays (m, n). `samples`:
+    pairs of a positive weight and an array (m, n). The method has no loss of digits by cancellation (West 1979)."""
     total, mean, squares = 0.0, np.zeros(()), np.zeros(())
     for weight, values in samples:
         total += weight

@@ -31,11 +31,13 @@ def wall_units(
     stress: float,
     at_wall: tuple[float, float] | None = None,
 ) -> WallUnits:
-    """Convert a profile to wall units. `y` (n,): distances from the wall, beginning with 0. `u`: mean velocity along
-    the wall. `rho`: mean density. `mu`: mean viscosity divided by Re_c. `stress`: the shear stress at the wall. All are
-    in units of c_ref, rho_ref and L. `at_wall`: density and mu at the wall, if the velocity of the first node is not
-    zero, as with a wall model. Derivatives of density and viscosity with respect to y_star are sixth-order differences
-    (7 nodes or more); integrals over u are computed by the trapezoidal rule."""
+    """Return a mean profile in wall units: friction velocity, viscous length, y+, y*, u+ and transformed velocities.
+    `y` (n,): distances from the wall, beginning with 0. `u`, `rho`, `mu` (n,): mean velocity along the wall, mean
+    density, and mean viscosity divided by Re_c. `stress`: the shear stress at the wall. All are in units of c_ref,
+    rho_ref and L. `at_wall`: density and mu at the wall, if the velocity of the first node is not zero, as with a wall
+    model. Derivatives of density and viscosity with respect to y* are sixth-order differences (7 nodes or more);
+    integrals over u are computed by the trapezoidal rule. Source: van Driest (1951); Trettel & Larsson (2016), equation
+    14."""
     rho_wall, mu_wall = at_wall or (rho[0], mu[0])
     u_tau = float(np.sqrt(stress / rho_wall))
     length = float(mu_wall / (rho_wall * u_tau))

@@ -25,16 +25,17 @@ def wavenumber(
     every: int = 1,
     subset: str = "fields",
 ) -> Result:
-    """Compute spectra of `variables` over the wavenumber along the index direction `along` ("i"; default: the first
-    homogeneous one). Every n-th (n = `every`) of the fields of `run` from the time `start` to `end` (in L / c_ref) is
-    used. `subset`: the name of an output.subset of the case, whose fields are used instead. The spectra are averaged
-    over times and the other homogeneous directions, for each node of the remaining directions.
+    """Return one-dimensional spectra of `variables` over the wavenumber along a homogeneous index direction, from the
+    fields of `run` (a folder or the result of `hiresx.open`). `along`: the index direction, such as "i"; by default the
+    first homogeneous one. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed).
+    `every`: if it is n, every n-th stored time is used. `subset`: the name of an `[[output.subset]]`, by default the
+    whole fields. The spectra are averaged over times and the other homogeneous directions, for each node of the
+    remaining directions.
 
     The density E is one-sided. The sum of E times the spacing of the wavenumbers is the variance about the mean over
     times and homogeneous directions (`parseval_error`: the difference of the two, divided by the largest variance). The
     value at wavenumber 0 is the variance of the means along lines. Raises HiresxError for unknown names, for a grid of
-    several blocks, and for one without a homogeneous direction.
-    """
+    several blocks, and for a grid without a homogeneous direction."""
     run = as_run(run)
     if not variables:
         raise HiresxError("no variable was asked for", "e.g. --variable u,v,w,p")

@@ -1,7 +1,6 @@
-"""Power and cross spectra by Welch's method, and their peaks.
+"""Power and cross spectra by Welch's method, their peaks, and third-octave bands.
 
-Welch, IEEE Trans. Audio Electroacoust. 15 (1967) 70; Bendat & Piersol, Random Data (2010), chapters 5 and 9.
-"""
+Welch, IEEE Trans. Audio Electroacoust. 15 (1967) 70; Bendat & Piersol, Random Data (2010), chapters 5 and 9."""
 
 from dataclasses import dataclass, replace
 
@@ -26,9 +25,10 @@ REFERENCE_PRESSURE = 20e-6  # Pa, of sound pressure levels in air
 
 @dataclass(frozen=True)
 class Peak:
-    """A peak of a spectrum. `frequency` and `width`: its frequency and half-power width, in c_ref / L. `amplitude`: the
-    amplitude of a sine of the same power. `above_background_db`: its height over the background. `prominence_db`: its
-    height over the higher of the two minima beside it. Both heights are in dB. `line`: its index in the spectrum."""
+    """A peak of a power spectrum. `frequency` and `width`: its frequency and half-power width, in c_ref / L.
+    `amplitude`: the amplitude of a sine of the same power. `above_background_db`: its height over the background.
+    `prominence_db`: its height over the higher of the two minima beside it. Both heights are in dB. `line`: the index
+    of its frequency in the spectrum."""
 
     frequency: float
     width: float
@@ -48,8 +48,7 @@ class Spectra:
     `variance` (signals,): the variance of each signal. `parseval` (signals,): the relative difference between the
     integral of the density and the mean square of the windowed segments. `segments` and `length`: the number of
     segments, and the number of samples of each. `window` and `overlap`: the name of the window, and the fraction by
-    which segments overlap. `dt`: the time between samples, in L / c_ref.
-    """
+    which segments overlap. `dt`: the time between samples, in units of L / c_ref (length scale over sound speed)."""
 
     frequency: np.ndarray
     density: np.ndarray
@@ -65,24 +64,24 @@ class Spectra:
 
     @property
     def resolution(self) -> float:
-        """Spacing of the frequencies, in c_ref / L."""
+        """Spacing of the frequencies of the spectra, in c_ref / L."""
         return float(self.frequency[1])
 
     @property
     def coherence(self) -> np.ndarray:
-        """Coherence |S_0n|^2 / (S_00 S_nn) of each signal with the first, (signals, frequencies). If there is only one
-        segment, it is 1 for all signals."""
+        """Coherence |S_0n|^2 / (S_00 S_nn) of each signal with the first one, an array (signals, frequencies). If there
+        is only one segment, it is 1 for all signals."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.abs(self.cross) ** 2 / (self.density[0] * self.density)
 
     @property
     def phase(self) -> np.ndarray:
-        """Phase by which each signal leads the first, in degrees, (signals, frequencies)."""
+        """Phase by which each signal leads the first one, in degrees, an array (signals, frequencies)."""
         return np.degrees(np.angle(self.cross))
 
     def threshold_db(self) -> float:
-        """Return a height above the background, in dB. The probability that a spectrum of noise without tones exceeds
-        it at any frequency is FALSE_ALARM. The densities of noise have a chi-squared distribution, with twice the
+        """Return the height above the background, in dB, that a spectrum of noise without tones exceeds at any
+        frequency with a probability of only 1 %. The densities of noise have a chi-squared distribution, with twice the
         number of independent segments as degrees of freedom; the background is its median."""
         chi2 = needs.scipy("stats").chi2
         freedom = 2 * self.independent
@@ -91,7 +90,8 @@ class Spectra:
 
     @property
     def independent(self) -> float:
-        """Number of segments without overlap whose average would have the same variance (Welch 1967, eq. 12)."""
+        """Number of segments without overlap whose average would have the same variance as that of the overlapping
+        segments (Welch 1967, eq. 12)."""
         window = needs.scipy("signal").get_window(self.window, self.length)
         step, total = self.length - int(self.overlap * self.length), 1.0
         power = np.sum(window**2)
@@ -103,13 +103,14 @@ class Spectra:
         return self.segments / total
 
     def only(self, n: int) -> "Spectra":
-        """Return the spectrum of signal number `n`."""
+        """Return the spectrum of signal number `n` alone, as an object of the same class."""
         kept = slice(n, n + 1)
         names = ("density", "cross", "background", "variance", "parseval")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     def mean(self) -> "Spectra":
-        """Return the mean density of all signals as a single spectrum. Its cross spectrum is this density."""
+        """Return the mean of the densities of all signals as a single spectrum, an object of the same class. Its cross
+        spectrum is this density."""
         density = self.density.mean(axis=0)
         background = _background(self.frequency, density)
         return replace(
@@ -127,10 +128,11 @@ def spectra(
     overlap: float = 0.5,
     filtered: bool = False,
 ) -> Spectra:
-    """Compute the spectra of `values` (times, signals), sampled at intervals `dt`. The signals are divided into
-    `segments` segments, or into segments of `length` samples, which overlap by the fraction `overlap`. The mean of each
-    segment is subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
-    `hiresx.output.watch.filtered`), the densities are corrected to those before the filter. Raises HiresxError for
+    """Return the power and cross spectra of signals by Welch's method. `values` (times, signals): the signals, sampled
+    at intervals `dt`, in units of L / c_ref (length scale over sound speed). They are divided into `segments` segments,
+    or into segments of `length` samples, which overlap by the fraction `overlap`. The mean of each segment is
+    subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
+    `hiresx.output.watch.filtered`), the effect of the filter on the densities is removed. Raises HiresxError for
     segments that are too short or longer than the signal, and for unknown windows."""
     signal = needs.scipy("signal")
     values = np.asarray(values, dtype=float).reshape(len(values), -1)
@@ -175,8 +177,7 @@ def spectra(
 class ThirdOctaves:
     """Mean squares of signals in third-octave bands of base ten (IEC 61260-1). `middles` (bands,): the exact middle
     frequencies 10^(n/10). `edges` (bands + 1,): the frequencies between the bands. `squares` (..., bands): the mean
-    squares. Only bands that lie completely within the spectrum and contain _LINES_OF_BAND frequencies or more are
-    included."""
+    squares. Only bands that lie completely within the spectrum and contain three frequencies or more are included."""
 
     middles: np.ndarray
     edges: np.ndarray
@@ -184,9 +185,9 @@ class ThirdOctaves:
 
 
 def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
-    """Return the third-octave bands of a power spectral `density` (..., frequencies) at equally spaced `frequency`. The
-    last frequency is the highest one that is known. The density at a frequency is assumed to be constant up to halfway
-    to its neighbours."""
+    """Return the mean squares of signals in third-octave bands, from their power spectral `density` (..., frequencies)
+    at equally spaced `frequency` (frequencies,). The last frequency is the highest one that is known. The density at a
+    frequency is assumed to be constant up to halfway to its neighbours."""
     line, half = float(frequency[1] - frequency[0]), 10**0.05
     lowest = np.ceil(10 * np.log10(max(_LINES_OF_BAND * line / (half - 1 / half), half * line / 2)))
     highest = np.floor(10 * np.log10(frequency[-1] / half) + 1e-9)
@@ -244,14 +245,13 @@ def _middle(ordered: np.ndarray) -> float:
 
 
 def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
-    """Return the peaks of the single spectrum in `found`, the most powerful first.
+    """Return the peaks of a power spectrum, the most powerful first. `found`: the spectrum of a single signal.
 
     A peak is a local maximum that exceeds the higher of its two adjacent minima by `prominence` dB or more. Without
     `prominence`, it must exceed the background by `threshold_db`, which noise does not reach, and the minima by half of
     that, so that the slope of coloured noise is not a peak. The frequency is the maximum of the parabola through three
-    values in dB. The width is that at half of the power, but at least that of the window. The amplitude follows from
-    the power in the main lobe minus the background.
-    """
+    values in dB. The width is measured at half of the power, and is at least the width of the window. The amplitude
+    follows from the power in the main lobe minus the background."""
     signal = needs.scipy("signal")
     density, frequency, background = found.density[0], found.frequency, found.background[0]
     with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""`hiresx post xt`: the signals of a probe over place and time."""
+"""`hiresx post xt`: the signals at the points of a line probe as a function of position and time."""
 
 from typing import Any
 
@@ -12,9 +12,11 @@ from hiresx.post.result import Result, as_run, dataset, file_stem
 def xt(
     run: Any, signals: str, start: float | None = None, end: float | None = None, fluctuations: bool = False
 ) -> Result:
-    """Return a column of a history of `run` at all its places, as a function of place and time. `signals`:
-    "NAME.COLUMN". `start` and `end`: the first and the last time, in L / c_ref. `fluctuations`: whether the mean of
-    each place is subtracted. Raises HiresxError for fewer than two places."""
+    """Return the signals at the points of a line probe as a function of position and time. `run`: a folder or the
+    result of `hiresx.open`. `signals`: "NAME.COLUMN", the history and its column. `start` and `end`: the first and the
+    last time, in units of L / c_ref (length scale over sound speed). `fluctuations`: whether the mean over time is
+    subtracted at each point. Raises HiresxError for fewer than two points, and for signals that are missing or too
+    short."""
     run = as_run(run)
     hint = "give a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, hint)

@@ -1,4 +1,5 @@
-"""`.hiresx` on the objects of a run: `tree.hiresx.plot("mach")`, `tree.hiresx.line("y=0")`, `history.hiresx.plot()`."""
+"""Methods of xarray objects of a run under the name `.hiresx`: `tree.hiresx.plot("mach")`, `tree.hiresx.line("y=0")`,
+`history.hiresx.plot()`."""
 
 from typing import Any
 
@@ -19,26 +20,27 @@ _CURVES = 10
 
 @_xarray.register_datatree_accessor("hiresx")
 class OfTree:
-    """The accessor `.hiresx` of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`), for pictures
-    and values along lines."""
+    """The accessor `.hiresx` of an xarray.DataTree with a node for each block (`Run.fields`, `Run.averages`, one time
+    of `Run.series`), for pictures and values along lines."""
 
     def __init__(self, tree: Any):
         self._tree = tree
 
     @property
     def blocks(self) -> dict[str, Any]:
-        """The datasets of the blocks by name."""
+        """The xarray.Dataset of each block of the grid, by the block's name."""
         return {name: node.to_dataset() for name, node in self._tree.children.items()}
 
     @property
     def dimensions(self) -> int:
-        """Number of directions with more than one node."""
+        """The number of dimensions of the flow: index directions in which some block has more than one node."""
         shapes = [tuple(block.sizes[n] for n in "kji") for block in self.blocks.values()]
         return max(sum(n > 1 for n in shape) for shape in shapes)
 
     def pieces(self, *names: str) -> list[cut.Piece]:
-        """Return, for each block, the coordinates and the variables `names` as arrays (nk, nj, ni). Raises HiresxError
-        for a variable that does not exist, and for a series of times, of which one must be selected first."""
+        """Return a dictionary for each block with the coordinates x, y, z and the variables `names` as arrays `[k, j,
+        i]`. Raises HiresxError for a variable that does not exist, and for a series of times, of which one must be
+        selected first."""
         found = []
         for block in self.blocks.values():
             for name in names:
@@ -52,11 +54,11 @@ class OfTree:
 
     @check_types
     def line(self, where: str, *names: str) -> Any:
-        """Return the variables `names` along the line `where`, such as "y=0" (in three dimensions "y=0,z=0"), as an
-        xarray.Dataset over the coordinate that varies. Values are interpolated linearly along grid lines. If the line
-        leaves the grid and enters it again, a NaN separates the two parts. If averages over index directions
-        (`average.over`) are a profile, the values are the same along each line. Raises HiresxError if the line does not
-        pass through the grid."""
+        """Return the variables `names` along the straight line `where`, such as "y=0" (in three dimensions "y=0,z=0"),
+        as an xarray.Dataset over the coordinate that varies. Values are interpolated linearly along grid lines. If the
+        line leaves the grid and enters it again, a NaN separates the two segments. If the tree holds averages over
+        index directions (key `average.over`) that vary in one direction only, this profile is returned for any line
+        across the averaged directions. Raises HiresxError if the line does not pass through the grid."""
         pieces = self.pieces(*names)
         averaged = any(block.attrs.get("averaged_directions") for block in self.blocks.values())
         if averaged and self.dimensions == 1:
@@ -78,9 +80,10 @@ class OfTree:
 
     @check_types
     def plot(self, *names: str, plane: str | None = None, line: str | None = None) -> tuple[Any, Any]:
-        """Plot the variables `names` (default: the first one). A plane flow is drawn in colours, a three-dimensional
-        one on `plane` ("z=0") or on its three mid-planes. If `line` ("y=0") is given, curves along that line are drawn.
-        Returns Figure and Axes, or an array of Axes if there are several."""
+        """Plot the variables `names` (default: the first one) in colours, or along a line. A three-dimensional flow is
+        drawn on `plane` ("z=0"), or on its three mid-planes if `plane` is None. If `line` ("y=0") is given, or the flow
+        has one dimension, curves are drawn. Returns a Matplotlib figure and its axes, an array if there are several.
+        Raises HiresxError for a variable, plane or line that does not exist."""
         picture_file.require_matplotlib()
         names = names or (str(next(iter(next(iter(self.blocks.values())).data_vars))),)
         if line is not None or self.dimensions == 1:
@@ -107,8 +110,8 @@ class OfDataset:
 
     @check_types
     def plot(self, *names: str) -> tuple[Any, Any]:
-        """Plot curves of the variables `names` (default: all) over time or along the line. The dataset of a block is
-        drawn like a tree that contains only this block. Returns Figure and Axes."""
+        """Plot curves of the variables `names` (default: all) over time or along a line. A dataset of one block, with
+        the dimensions k, j, i, is drawn in colours. Returns a Matplotlib figure and its axes."""
         picture_file.require_matplotlib()
         if {"k", "j", "i"} & set(self._held.dims):
             return xarray.DataTree.from_dict({"/block": self._held}).hiresx.plot(*names)
@@ -123,7 +126,8 @@ class OfArray:
         self._values = values
 
     def plot(self) -> tuple[Any, Any]:
-        """Plot the array like a variable of a dataset. Returns Figure and Axes."""
+        """Plot this variable in colours if it is a field over k, j, i, otherwise as curves over time or along a line.
+        Returns a Matplotlib figure and its axes."""
         name = str(self._values.name or "values")
         return self._values.to_dataset(name=name).hiresx.plot(name)
 

@@ -1,4 +1,4 @@
-"""Blocks of a series of field files that have the same nodes at all times, unlike tiles of levels that follow the
+"""The blocks of a series of field files whose nodes stay at their places, unlike refined blocks that follow the
 flow."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +15,11 @@ from hiresx.output.fields.field_reader import AXES, link_target
 def choose_blocks(
     paths: Sequence[Path], headers: Sequence[Mapping[str, Any]], case: Mapping[str, Any], blocks: Iterable[str] | None
 ) -> list[str]:
-    """Return those of `blocks` (default: all) that have the same nodes in every file of a series, in the order of the
-    files. `paths`: the files. `headers`: their contents, as `field_file.describe` returns them. `case`: the case of the
-    run. Raises HiresxError for a block that a file does not have, or has with other nodes. The message names this file,
-    and the blocks that do not change."""
+    """Return the names of the blocks that have the same nodes in every field file of a series, in the order of the
+    first file. `paths`: the field files. `headers`: the header of each file (see `field_file.describe`). `case`: the
+    case of the run. `blocks`: the names of the blocks that are wanted; None for all. Raises HiresxError if a wanted
+    block is missing in a file or has other nodes there. The message names this file, and the blocks that do not
+    change."""
     first = list(headers[0]["blocks"])
     wanted = first if blocks is None else list(blocks)
     for name in wanted:

@@ -8,10 +8,12 @@ INSTALL = "pip install 'hiresx[post]'"
 
 
 def xarray() -> ModuleType:
-    """Return the module xarray. Raises HiresxError if it is missing or broken."""
+    """Import xarray and return the module. Raises HiresxError, with the command that installs it, if it is missing or
+    broken."""
     return optional.import_required("xarray", "results need xarray", INSTALL)
 
 
 def scipy(part: str) -> ModuleType:
-    """Return the module scipy.`part`. Raises HiresxError if SciPy is missing or broken."""
+    """Import the module `part` of SciPy, such as "signal", and return it. Raises HiresxError, with the command that
+    installs it, if SciPy is missing or broken."""
     return optional.import_required(f"scipy.{part}", "this analysis needs SciPy", INSTALL)

@@ -1,4 +1,4 @@
-"""Samples of a run at many places, as an xarray.Dataset. They are read when they are used."""
+"""Samples of a run at many points of a surface, as an xarray.Dataset whose values are read when they are used."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,32 +13,32 @@ from hiresx.results.stored import lazy
 
 @dataclass(frozen=True, eq=False)
 class PlaceVariable:
-    """One variable of a file of samples at places, as an array (samples, places). `records`: the samples. `name`: the
-    variable."""
+    """One variable of a file with samples of the flow at many points, as an array (samples, points). `records`: the
+    records of the file, one for each sample. `name`: the variable."""
 
     records: np.ndarray
     name: str
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape (samples, places); (samples,) for step and time."""
+        """Shape of the array: (samples, points), or (samples,) for step and time."""
         return self.records[self.name].shape
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of one value, in the byte order of this machine."""
+        """The NumPy type of one value, in the byte order of this machine."""
         return self.records.dtype[self.name].base.newbyteorder("=")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Read the part of the array (samples, places) that `key` selects: for each dimension a number, a slice or an
-        array of indexes."""
+        """Return a section of the array (samples, points). `key`: the selection in each of the two dimensions, a
+        number, a slice or an array of indexes."""
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 
 def dataset(stored: StoredPlaces, title: str, described: Mapping[str, Any]) -> Any:
-    """Return an xarray.Dataset of the samples over time and place. `title`: its title. `described`: its further
-    attributes. In a run with local time steps the first dimension is the number of the sample. `stored`: the stored
-    samples."""
+    """Return the stored samples of the flow at points of a surface as an xarray.Dataset with the dimensions time and
+    place. `stored`: the opened file. `title`: the title of the run. `described`: further attributes of the dataset. In
+    a run with local time steps the first dimension is called sample, because the time does not advance."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)

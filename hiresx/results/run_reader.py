@@ -1,4 +1,4 @@
-"""A run that was opened to look at: its record, fields, series, histories and averages."""
+"""The results of a finished or unfinished run: its record, fields, series, histories and averages."""
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,8 @@ Which = int | float | np.integer | np.floating
 
 @check_types
 def open(run: str | Path) -> "Run":
-    """Return the run in the folder `run`. Raises HiresxError if there is none, or if xarray is missing."""
+    """Open the run in the folder `run` and return it. Raises HiresxError if the folder contains no run, or if xarray is
+    missing."""
     return Run(run)
 
 
@@ -46,52 +47,52 @@ class Run:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """Content of run.json (see the page Outputs); an empty dictionary if there is no such file."""
+        """The content of run.json, the record of the run: case, machine, state and timings (described on the page
+        Outputs of the documentation). An empty dictionary if there is no such file."""
         return records.read(self.path) if (self.path / "run.json").is_file() else {}
 
     @cached_property
     def case(self) -> dict[str, Any]:
-        """The resolved case."""
+        """The case of the run as nested dictionaries, with all default values written out."""
         found = self.record.get("case")
         return found if found else field_file.describe(field_file.last(self.path))["case"]
 
     @property
     def title(self) -> str:
-        """Title of the case, or the name of the folder if it has none."""
+        """Title of the case, or the name of the folder if the case has none."""
         return self.case.get("title") or self.path.resolve().name
 
     @property
     def gamma(self) -> float:
-        """Ratio of specific heats."""
+        """Ratio of specific heats of the gas."""
         return float(self.case["gas"]["gamma"])
 
     @property
     def steps(self) -> list[int]:
-        """Steps at which whole fields are stored."""
+        """The numbers of the time steps at which fields of the whole grid are stored."""
         return list(field_file.frames(self.path))
 
     @property
     def subsets(self) -> list[str]:
-        """Names of the outputs of parts of the fields."""
+        """Names of the stored subsets of the fields, which are the tables `[[output.subset]]` of the case."""
         named = [entry.get("name", "") for entry in (self.case.get("output") or {}).get("subset") or ()]
         return [name for name in named if field_file.frames(self.path, name)]
 
     @property
     def histories(self) -> list[str]:
-        """Names of the histories of the run, which are time series of monitors and residuals. `history` reads one of
-        them."""
+        """Names of the histories of the run, which are time series of monitors and residuals. `history` reads one."""
         return list(histories.histories(self.path))
 
     @check_types
     def fields(self, which: Which = -1, variables: Iterable[str] | None = None, subset: str = "fields") -> Any:
-        """Return the fields of one time: an xarray.DataTree with a node for each block and variables over k, j, i.
+        """Return the fields of one time as an xarray.DataTree with a node for each block and variables over k, j, i.
         Values are read from the file when they are used.
 
-        `which`: a step (an int of 0 or more), a position from the end (a negative int; -1 is the last time), or a time
-        in L / c_ref (a float; the nearest stored one is used, see `nearest_time`). `variables`: stored or derived ones,
-        by default those stored. `subset`: the name of an `[[output.subset]]`, by default the whole fields. Raises
-        HiresxError for fields or variables that do not exist.
-        """
+        `which`: a step (an int of 0 or more), a position from the end (a negative int; -1 is the last time), or a
+        float, a time in units of L / c_ref (length scale over sound speed); the nearest stored time is used (see
+        `nearest_time`). `variables`: names of stored or derived variables, by default all stored ones. `subset`: the
+        name of an `[[output.subset]]`, by default the whole fields. Raises HiresxError for fields or variables that do
+        not exist."""
         return trees.fields([self.file(which, subset)], _as_list(variables))
 
     @check_types
@@ -104,18 +105,20 @@ class Run:
         subset: str = "fields",
         blocks: Iterable[str] | None = None,
     ) -> Any:
-        """Return the fields of every n-th time (n = `every`) from `start` to `end`, as `fields` does. Variables have
-        the first dimension time, coordinates have not. If a part of a variable is selected, only that part of each file
-        is read. `blocks`: names of the blocks to read, by default all. `subset`: as in `fields`. Raises HiresxError for
-        a block whose nodes change with time (a tile of levels that follow the flow), with the names of the blocks that
-        do not change."""
+        """Return the fields of many times as an xarray.DataTree with a node for each block, whose variables have the
+        dimensions time, k, j, i. Coordinates do not depend on time. Values are read from the files when they are used;
+        only the selected slice of a file is read. Every n-th stored time (n = `every`) from `start` to `end`, in units
+        of L / c_ref (length scale over sound speed), is taken. `variables`, `subset`: as in `fields`. `blocks`: names
+        of the blocks to read, by default all. Raises HiresxError for a block whose nodes change with time (adaptive
+        refinement), with the names of the blocks that do not change."""
         files = self.files(start, end, every, subset)
         return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
     @check_types
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
-        """Return the field files of every n-th time (n = `every`) from `start` to `end`. `subset`: as in `fields`.
-        Raises HiresxError if there are none."""
+        """Return the paths of the field files of every n-th stored time (n = `every`) from `start` to `end`, in units
+        of L / c_ref (length scale over sound speed). `subset`: the name of an `[[output.subset]]`, by default the whole
+        fields. Raises HiresxError if there are none, and for `every` < 1."""
         if every < 1:
             raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
@@ -129,9 +132,9 @@ class Run:
         return kept
 
     def history(self, name: str) -> Any:
-        """Return the history of the monitor `name`: an xarray.Dataset over time and place, with the step, and x, y, z
-        of the places. With local time steps the first dimension is called sample, because the time does not advance.
-        Raises HiresxError for an unknown name."""
+        """Return the history of the monitor `name` as an xarray.Dataset over time, and over place for probes, with the
+        step and the coordinates x, y, z of the places. With local time steps the first dimension is called sample,
+        because the time does not advance. Raises HiresxError for an unknown name."""
         xarray = needs.xarray()
         there = histories.histories(self.path)
         table = histories.read(self._file_of(name, there, "history", did_you_mean(name, list(there), "histories")))
@@ -152,39 +155,40 @@ class Run:
 
     @property
     def surfaces(self) -> list[str]:
-        """Names of the surfaces, for `surface`."""
+        """Names of the surfaces on which the run stored samples of the flow, for the method `surface`."""
         return list(surface_file.surfaces(self.path))
 
     def surface(self, name: str) -> Any:
-        """Return the samples of the surface `name`: an xarray.Dataset of rho, u, v, w, p over time and place, with x,
-        y, z, normals and areas of the places. Values are read when they are used. Raises HiresxError if there is
-        none."""
+        """Return the samples of the flow on the surface `name` as an xarray.Dataset: rho, u, v, w, p over time and
+        place, with coordinates, normals and areas of the places. Values are read when they are used. Raises HiresxError
+        if there is no such surface."""
         stored = self.stored_surface(name)
         return place_datasets.dataset(stored, self.title, surface_file.describe(stored))
 
     def stored_surface(self, name: str) -> surface_file.StoredSurface:
-        """Open the stored surface `name` (a table [[surface]] of the case). Raises HiresxError if the run has no such
-        surface, or if its file is truncated."""
+        """Open the file of samples on the surface `name` (a table [[surface]] of the case). Raises HiresxError if the
+        run has no such surface, or if the file is truncated."""
         there = surface_file.surfaces(self.path)
         hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
         return surface_file.read(self._file_of(name, there, "surface", hint))
 
     @property
     def walls(self) -> list[str]:
-        """Names of the forces with a distribution along their walls, for `wall`."""
+        """Names of the force monitors that stored the distribution of pressure and friction along their walls, for the
+        method `wall`."""
         return list(wall_file.walls(self.path))
 
     def wall(self, name: str) -> Any:
-        """Return the distribution along the walls of the force `name`: an xarray.Dataset of p, friction_x, friction_y,
-        friction_z, heat and y_plus over time and place, with x, y, z, normals, areas, blocks and indexes of the nodes.
-        Values are read when they are used. Raises HiresxError if there is none."""
+        """Return the distribution along the walls of the force monitor `name` as an xarray.Dataset: p, friction_x,
+        friction_y, friction_z, heat and y_plus over time and place, with x, y, z, normals, areas, blocks and indexes of
+        the wall nodes. Values are read when they are used. Raises HiresxError if there is none."""
         stored = self.stored_wall(name)
         found = place_datasets.dataset(stored, self.title, wall_file.describe(stored))
         return found.assign_coords(block=("place", np.array(stored.blocks)[stored.where[0]], found["block"].attrs))
 
     def stored_wall(self, name: str) -> wall_file.StoredWalls:
-        """Open the stored walls of the force `name`. Raises HiresxError if the run has none, or if the file is
-        truncated."""
+        """Open the file of the distribution along the walls of the force monitor `name`. Raises HiresxError if the run
+        has none, or if the file is truncated."""
         there = wall_file.walls(self.path)
         hint = did_you_mean(name, list(there), "distributions along walls") if there else (
             "add distribution = { every_time = ... } to the [[force]], and run it"
@@ -199,17 +203,19 @@ class Run:
 
     @property
     def averages(self) -> Any:
-        """Time averages: an xarray.DataTree with a node for each block. A node has the means, variables derived from
-        them, root mean squares (`rms_p`), second moments (`u_v`) and `tke`; its children `reynolds` and `favre` have
-        the stored averages. Values are read when they are used. Raises HiresxError if the run has none."""
+        """Time averages as an xarray.DataTree with a node for each block. A node has the means, variables derived from
+        the means, root mean squares (`rms_p`), second moments (`u_v`) and the turbulent kinetic energy `tke`; its
+        children `reynolds` and `favre` have the Reynolds and Favre averages as stored. Values are read when they are
+        used. Raises HiresxError if the run has none."""
         path = self.path / AVERAGES
         if not path.is_file():
             raise records.no_averages(self.path)
         return trees.averages(path)
 
     def file(self, which: Which = -1, subset: str = "fields") -> Path:
-        """Return the field file that `which` selects, as in `fields`. `subset`: as for `fields`. Raises HiresxError if
-        there is none, and for something else than a step or a time."""
+        """Return the path of the field file of one time. `which`: a step (0 or more), a position from the end
+        (negative), or a time (a float), as in `fields`. `subset`: the name of an `[[output.subset]]`, by default the
+        whole fields. Raises HiresxError if there is no such file, and if `which` is neither a step nor a time."""
         if isinstance(which, bool) or not isinstance(which, Which):
             raise HiresxError(
                 f"{which!r:.60} is neither a step nor a time", 'variables come second or by name: variables=["p"]'
@@ -229,8 +235,9 @@ class Run:
 
     @check_types
     def plot(self, *variables: str, which: Which = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
-        """Plot `variables` of the fields that `which` and `subset` select, as in `fields`. `how`: plane="z=0" or
-        line="y=0". Returns Figure and Axes."""
+        """Plot `variables` (default: the first stored one) of the fields of one time. `which`, `subset`: the time and
+        the subset, as in `fields`. `how`: plane="z=0" or line="y=0" to choose a plane or a line. Returns a Matplotlib
+        figure and its axes."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -261,8 +268,9 @@ class Run:
 
 
 def nearest_time(times: Sequence[float] | np.ndarray, asked: float, lacking: str) -> int:
-    """Return the index of the time nearest to `asked`, both in L / c_ref. Raises HiresxError if `asked` is outside the
-    range of `times` by more than their largest interval. `lacking`: the beginning of the message."""
+    """Return the index in `times` of the time nearest to `asked`, both in units of L / c_ref (length scale over sound
+    speed). Raises HiresxError if `asked` lies outside the range of `times` by more than their largest interval.
+    `lacking`: the beginning of this error's message, such as "runs/jet has no fields"."""
     first, last = min(times), max(times)
     # Times in messages have 6 digits; a time that is copied from a message must be found.
     apart = max([*np.diff(np.sort(times)), 1e-5 * max(abs(first), abs(last))])

@@ -1,8 +1,8 @@
-"""Values that remain in field files until they are used: an array over (time,) k, j, i for xarray's lazy indexing.
+"""Arrays over (time,) k, j, i in field files, of which xarray reads a section when it is used.
 
-Coordinates and stored variables are read in slabs. A derived variable that depends on the state at the same point is
-computed for the slab only. One that needs gradients is computed for the whole block, one time after the other.
-"""
+Coordinates and stored variables are read in sections. A derived variable that depends on the state at the same point is
+computed for the section only. A variable that needs gradients is computed for the whole block, one time after the
+other."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,12 +35,12 @@ class StoredVariable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape (times, nk, nj, ni), without times for a variable that does not change."""
+        """Shape of the array: (times, nk, nj, ni) for a series of files, or (nk, nj, ni) for one file."""
         return (len(self.paths), *self.nodes) if self.moving else self.nodes
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Return the part of the array (nk, nj, ni), with the time as first dimension if `moving`, that `key` selects:
-        for each dimension a number, a slice or an array of indexes."""
+        """Return a section of the array `[k, j, i]`, or `[time, k, j, i]` for a series of files. `key`: the selection
+        in each dimension, a number, a slice or an array of indexes."""
         if not self.moving:
             return self._of(self.paths[0], key)
         times = np.arange(len(self.paths))[key[0]]
@@ -111,23 +111,25 @@ class ComputedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the result: that of each of its `parts`."""
+        """Shape (nk, nj, ni) of the result, which is the shape of each input array."""
         return self.parts[0].shape
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the result: double precision."""
+        """The NumPy type of the result, double precision."""
         return np.dtype("f8")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Read the part `key` of all `parts`, and return the function of them. Undefined values are NaN or infinite."""
+        """Return a section of the computed array `[k, j, i]`: the function is applied to the same section of its input
+        arrays. `key`: the selection in each dimension, a number, a slice or an array of indexes. Undefined values are
+        NaN or infinite."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.function(*(part.read(key) for part in self.parts)), dtype=np.float64)
 
 
 def lazy(source: Any) -> Any:
-    """Return `source`, an object with shape, dtype and read, as a lazy array for xarray: a part is read when it is
-    used."""
+    """Return a lazy array for xarray whose values are read from files when they are used. `source`: an object with the
+    attributes shape and dtype and the method read(key), such as `StoredVariable`."""
     from xarray.backends import BackendArray
     from xarray.core import indexing
 

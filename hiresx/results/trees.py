@@ -31,15 +31,14 @@ def fields(
     series: bool = False,
     blocks: Iterable[str] | None = None,
 ) -> Any:
-    """Return the field files `paths` as an xarray.DataTree with a node for each block: `variables` (default: those
-    stored) and the coordinates x, y, z over k, j, i. If `series` is true, variables have the first dimension time, and
-    coordinates are those of the first file. `blocks`: names of the blocks to read from a series; default: all. With
-    levels of refinement a block has the attributes `level`, `of` (the block of the grid in which it lies), and `first`
-    (its first node i, j, k there, on that level).
+    """Return the field files `paths` as an xarray.DataTree with a node for each block: `variables` (default: the stored
+    ones) and the coordinates x, y, z over k, j, i. If `series` is true, variables have the first dimension time, and
+    the coordinates are those of the first file; otherwise only the first file is read. `blocks`: names of the blocks to
+    read from a series; default: all. With levels of refinement a block has the attributes `level`, `of` (the block of
+    the grid in which it lies), and `first` (index i, j, k of its first node in this block, counted on that level).
 
     `variables` may name any variable of `hiresx.output.fields.derived` that follows from stored ones. Raises
-    HiresxError for others, and for files of different blocks.
-    """
+    HiresxError for other variables, and for files of different blocks."""
     xarray = needs.xarray()
     first = field_file.describe(paths[0])
     about = [field_file.describe(path) for path in paths] if series else [first]
@@ -75,11 +74,12 @@ def _case_attributes(about: dict[str, Any]) -> dict[str, str]:
 
 
 def averages(path: Path) -> Any:
-    """Return averages.nc as an xarray.DataTree with a node for each block: the means, the variables derived from the
-    means (such as `mach`), `rms_<name>`, second moments such as `u_v`, and `tke` = (u_u + v_v + w_w) / 2. The child
-    nodes `reynolds` and `favre` have the averages as stored. If the run has averaged over index directions
-    (`average.over`), one node is left along these, and the attribute `averaged_directions` of a block has the step
-    between nodes and their number, by index direction. Raises HiresxError if the file is missing or damaged."""
+    """Return the time averages in the file `path` (averages.nc) as an xarray.DataTree with a node for each block: the
+    means, variables derived from the means (such as `mach`), root mean squares `rms_<name>`, second moments such as
+    `u_v`, and `tke` = (u_u + v_v + w_w) / 2. The child nodes `reynolds` and `favre` have the stored averages. If the
+    run has averaged over index directions (key `average.over`), arrays have one node along these directions, and the
+    attribute `averaged_directions` of a block gives for each of them the step between the averaged nodes and their
+    number. Raises HiresxError if the file is missing or damaged."""
     xarray = needs.xarray()
     about = field_file.describe(path)
     gamma = about["case"]["gas"]["gamma"]

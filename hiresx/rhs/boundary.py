@@ -48,19 +48,24 @@ class Reflect(FaceCondition):
     continued = False
 
     def node(self) -> None:
+        """Remove the velocity normal to the wall at the nodes on the face."""
         m = self.state.areas[self._direction]
         self._launch("reflect_node", self._box, **self._face, **self.corner_arguments, m=m, q=self.state.q)
 
     def ghost(self) -> None:
+        """Set the ghost nodes behind the wall to the mirror image of the flow before it."""
         self._launch("reflect_ghost", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
 
     def stress(self) -> None:
+        """Set the entropic stress of the ghost nodes behind the wall to its mirror image."""
         stress = self.state.array("entropic_stress")
         self._launch(
             "reflect_entropic_stress", self._box, **self._face, m=self.state.areas[self._direction], stress=stress
         )
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the viscous fluxes of the ghost nodes behind the wall, `fluxes[direction]` (variables, k, j, i), to their
+        mirror image."""
         d = self._direction
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
 
@@ -73,9 +78,12 @@ class MirroredPlaces(Reflect):
     kernel = None
 
     def ghost(self) -> None:
+        """Do nothing: the ghost nodes are interpolated at mirrored points by `hiresx.exchange.patched_ghosts`."""
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Extrapolate the viscous fluxes, `fluxes[direction]` (variables, k, j, i), to the ghost nodes by parabolas,
+        except at discontinuities."""
         d = self._direction
         self._launch("viscous_mirrored", self._box, **self._face, m=self.state.areas[d], q=self.state.q, flux=fluxes[d])
 
@@ -88,6 +96,7 @@ class PatchedCondition(FaceCondition):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Do nothing: the ghost nodes are interpolated in other blocks by `hiresx.exchange.patched_ghosts`."""
         pass
 
 
@@ -102,17 +111,21 @@ class AxisCondition(FaceCondition):
     leaning = 0
 
     def node(self) -> None:
+        """Set the radial velocity and the swirl at the nodes on the axis to zero."""
         self._launch("axis_node", self._box, **self._face, q=self.state.q)
 
     def ghost(self) -> None:
+        """Set the ghost nodes beyond the axis to the mirror image of the flow."""
         self._launch("axis_ghost", self._box, **self._face, q=self.state.q)
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the viscous fluxes of the ghost nodes beyond the axis, `fluxes[direction]` (variables, k, j, i), by
+        symmetry."""
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
-        """Subtract the source term of axisymmetric flow from the rates on the axis, where v/y is replaced by its limit
-        dv/dy. `inverse`: the field 1/y."""
+        """Subtract the source term of axisymmetric flow from the right-hand side at the nodes on the axis, where v/y is
+        replaced by its limit dv/dy. `inverse`: the array 1/y."""
         s = self.state
         area = s.areas[self._direction]
         self._launch(
@@ -121,12 +134,14 @@ class AxisCondition(FaceCondition):
         )  # fmt: skip
 
     def step_limit(self) -> None:
-        """Limit the local time step of the nodes on the axis to that of the nodes beside it."""
+        """Limit the local time step of the nodes on the axis to the local time step of the neighbouring nodes off the
+        axis."""
         self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
     def friction_limit(self, fluxes: Any, inverse: Any) -> None:
-        """Add the viscous source term of axisymmetric flow on the axis, extrapolated from the next nodes, to the rates.
-        `fluxes`: viscous fluxes. `inverse`: the field 1/y."""
+        """Add the viscous source term of axisymmetric flow to the right-hand side at the nodes on the axis,
+        extrapolated from the neighbouring nodes. `fluxes`: the viscous fluxes along each direction. `inverse`: the
+        array 1/y."""
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
@@ -142,9 +157,11 @@ class MirroredAxis(AxisCondition):
     leaning = 1
 
     def ghost(self) -> None:
+        """Do nothing: the ghost nodes are interpolated at mirrored points by `hiresx.exchange.patched_ghosts`."""
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Extrapolate the viscous fluxes, `fluxes[direction]` (variables, k, j, i), to the ghost nodes by parabolas."""
         FaceCondition.viscous_flux(self, fluxes)
 
 
@@ -156,6 +173,8 @@ class PoleCondition(FaceCondition):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Do nothing: the exchange between blocks fills the ghost nodes with the nodes of the opposite side of the
+        pole."""
         pass
 
 
@@ -174,6 +193,7 @@ class Extrapolate(FaceCondition):
         self._inverse_reynolds = _inverse_reynolds(face.case)
 
     def ghost(self) -> None:
+        """Extrapolate the flow to the ghost nodes behind the outflow."""
         s, rated = self.state, int(self.patch.condition.kernel == "outflow")
         self._launch(
             "extrapolate", self._box, **self._face, direction=self._inward, rated=rated,
@@ -194,6 +214,8 @@ class SupersonicOutflow(Extrapolate):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the viscous fluxes of the ghost nodes, `fluxes[direction]` (variables, k, j, i), computed from the
+        extrapolated flow."""
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
 
 
@@ -226,31 +248,40 @@ class Profile(FaceCondition):
 
     @property
     def function_moments(self) -> np.ndarray | None:
+        """Number, sums and sums of squares of the prescribed conservative variables on this patch, (1 + 2 variables,);
+        None if they change in time and are not waves."""
         fixed = self._given.fixed and self._of_waves is None
         return moments(self._backend.to_host(self._target)) if fixed else self._of_waves
 
     @property
     def is_prepared(self) -> bool:
+        """Whether the prescribed state is already on the device and never has to be computed by the host again."""
         return self._given.known
 
     @property
     def moves(self) -> bool:
+        """Whether the prescribed state changes in time and is computed on the device."""
         return self._waves is not None
 
     @property
     def shared_function(self) -> str | None:
-        """Name of the function that may be called once for several patches; None if its values are steady."""
+        """Name of the function of the case that prescribes the state, if it depends on time; one call may serve several
+        patches. None if it is steady."""
         return None if self._given.fixed else getattr(self.patch.condition, "function", None)
 
     def share(self) -> tuple[InTime, Any]:
-        """Return the function with its places, and the array on the device for the conservative variables there."""
+        """Return the function that prescribes the state, with the coordinates at which it is evaluated, and the array
+        on the device that receives the conservative variables."""
         return self._given, self._target
 
     def prescribe_in(self, target: Any) -> None:
-        """Use the array `target` for the conservative variables. It must be called before launches are recorded."""
+        """Use the array `target` on the device for the prescribed conservative variables from now on. It must be called
+        before launches are recorded."""
         self._target = target
 
     def prepare(self, time: float) -> None:
+        """Evaluate the prescribed state on the host at `time`, in L / c_ref, and copy it to the device, unless it is
+        there already."""
         if self.is_prepared or time == self._time:
             return
         made = self._made.pop(time, None)
@@ -283,6 +314,8 @@ class Profile(FaceCondition):
         )
 
     def move(self, clock: Any, share: float) -> None:
+        """Compute the prescribed state on the device, if it is a sum of waves or contains synthetic turbulence, at the
+        start of the time step plus the fraction `share` of its size, both read from the device array `clock`."""
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 
@@ -300,6 +333,7 @@ class Prescribe(Profile):
     flux_degree = 3
 
     def node(self) -> None:
+        """Set the nodes on the face and the ghost nodes to the prescribed state."""
         n1, n2 = self.extent
         self._launch("prescribe", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
 
@@ -319,13 +353,15 @@ class CharacteristicProfile(SubsonicFace, Profile):
     state."""
 
     def ghost(self) -> None:
+        """Set the ghost nodes such that entering characteristic waves have the prescribed state, and leaving waves the
+        state of the flow."""
         _characteristic_ghosts(self, self._case, self._target)
 
 
 class Characteristic(SubsonicFace):
     """The boundary condition of a far field. Incoming characteristic waves have the amplitudes of the state of the
-    case, and outgoing waves those of the flow. `vortex`: the vortex in the far field, or None. Its `circulation` is 0
-    at first."""
+    case, and outgoing waves have the amplitudes of the flow. `vortex`: the vortex in the far field, or None. Its
+    `circulation` is 0 at first."""
 
     kernel = "characteristic"
     of_patch = False
@@ -344,7 +380,8 @@ class Characteristic(SubsonicFace):
         self.circulate(0.0)
 
     def circulate(self, circulation: float) -> None:
-        """Set the state of the far field to that of a vortex with this `circulation`, in c_ref L."""
+        """Set the prescribed state of the far field to the uniform stream with a vortex of this `circulation`, in c_ref
+        L."""
         s = cast(FarField, self.patch.condition).state
         rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x[1:].shape)
         if self.vortex is not None:
@@ -355,17 +392,20 @@ class Characteristic(SubsonicFace):
 
     @property
     def largest_circulation(self) -> float:
-        """Largest circulation that the far field allows (`Vortex.largest`), in c_ref L."""
+        """Largest circulation that the vortex of the far field may have, in c_ref L; infinite without a vortex."""
         state = cast(FarField, self.patch.condition).state
         return np.inf if self.vortex is None else self.vortex.largest(state, self._gamma, self._x, self._y)
 
     def ghost(self) -> None:
+        """Set the ghost nodes such that entering characteristic waves have the state of the far field, and leaving
+        waves the state of the flow."""
         _characteristic_ghosts(self, self._case, self._target)
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Set the weights of the walls among `conditions` at nodes where several walls of a part meet
-    (`hiresx.rhs.wall_corners`)."""
+    """Set, for each boundary condition in `conditions` that is a wall, at which nodes it meets other walls of its
+    block, and with what weights or directions it sets them (`hiresx.rhs.wall_corners`). Each condition is treated
+    once."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)
@@ -391,16 +431,17 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
-    """Return the launches of `method` of all conditions with `arguments`, in the order of the conditions. The launches
-    of each list act on disjoint nodes, such as those of faces with equal `order`, so they are independent."""
+    """Return the kernel launches of the method called `method` of all `conditions`, without making them, as lists in
+    the order in which the conditions write. `arguments`: the arguments of the method. The launches of one list act on
+    disjoint nodes and are independent."""
     order = attrgetter("order")
     groups = groupby(sorted(conditions, key=order), key=order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method, *arguments)])]
 
 
 def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
-    """Return the launches by which `conditions` correct the inviscid right-hand side on faces, and then at the edges of
-    faces."""
+    """Return the kernel launches by which the boundary conditions `conditions` correct the inviscid right-hand side on
+    faces, and then at the edges of faces, as lists of independent launches."""
     edges = [calls for edge in range(4) for calls in together(conditions, "edge_rate", edge)]
     return together(conditions, "rate") + edges
 
@@ -415,7 +456,8 @@ def _kinds() -> dict[str, type[FaceCondition]]:
 
 
 def check(patches: Sequence[Patch]) -> None:
-    """Raises HiresxError for the first patch whose condition names a kernel that has no class in this module."""
+    """Raise HiresxError for the first boundary patch whose condition names a kernel for which this module has no
+    class."""
     known = _kinds()
     for patch in patches:
         kernel = patch.condition.kernel
@@ -440,10 +482,11 @@ def _kind(patch: Patch, mirrored: bool) -> type[FaceCondition]:
 
 
 def is_of_patch(patch: Patch) -> bool:
-    """True if the condition of `patch` depends only on the patch and on the state of its block."""
+    """Return whether the boundary condition of `patch` depends only on the patch and on the state of its block."""
     return _kind(patch, False).of_patch
 
 
 def condition(face: Face) -> FaceCondition:
-    """Construct the boundary condition of a `face`. Its class depends on the `kernel` of the condition in the case."""
+    """Return the boundary condition of `face`, an object of the class that belongs to the `kernel` of the condition in
+    the case."""
     return _kind(face.patch, face.mirrored)(face)

@@ -26,17 +26,18 @@ TILES, BEFORE = 2, 3
 
 
 def crowds(points: Sequence[int], small: int) -> list[float]:
-    """Return a factor for each block of `points`: the number of lines that the device computes at the same time,
-    divided by the number of lines of the block. Launches of blocks with at most `small` points are made together, so
-    that their factor exceeds 1. Each larger block fills the device alone."""
+    """Return, for each block, the number of grid lines that the device computes at the same time, divided by the number
+    of lines of the block. `points`: the number of nodes of each block. Launches of blocks with at most `small` nodes
+    are made together, so that their factor exceeds 1. Each larger block fills the device alone."""
     together = sum(n for n in points if n <= small)
     return [together / n if n <= small else 1.0 for n in points]
 
 
 @lru_cache(maxsize=4096)
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
-    """Return the number of nodes of a chunk for kernels whose threads each compute a segment of a grid line. `lines`:
-    number of lines. `n`: nodes of each. `itemsize`: bytes of a real."""
+    """Return the number of nodes of the segments into which grid lines are divided, for GPU kernels in which each
+    thread computes one segment of a line. `n`: nodes of a line. `lines`: number of lines. `itemsize`: bytes of a real
+    number. The estimated time is minimised."""
     sharing = SHARING[min(itemsize, max(SHARING))]
 
     def cost(chunk: int) -> float:
@@ -49,8 +50,8 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
 
 @lru_cache(maxsize=4096)
 def row_chunk(n: int, rows: int) -> int:
-    """Return the number of nodes of a chunk for kernels whose warps each compute a segment of a contiguous row. `rows`:
-    number of rows. `n`: nodes of each."""
+    """Return the number of nodes of the segments into which contiguous rows are divided, for GPU kernels in which each
+    warp computes one segment of a row. `n`: nodes of a row. `rows`: number of rows. The estimated time is minimised."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
@@ -61,8 +62,9 @@ def row_chunk(n: int, rows: int) -> int:
 
 @lru_cache(maxsize=4096)
 def march_chunk(n: int, tiles: int) -> int:
-    """Return the number of planes of a chunk for kernels whose thread blocks each compute a tile of columns, plane by
-    plane. `tiles`: number of tiles. `n`: nodes of each column."""
+    """Return the number of planes of the segments into which columns of nodes are divided, for GPU kernels in which
+    each thread block computes a tile of columns plane by plane. `n`: nodes of a column. `tiles`: number of tiles. The
+    estimated time is minimised."""
 
     def cost(chunk: int) -> float:
         return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)

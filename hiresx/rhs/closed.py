@@ -11,7 +11,8 @@ _CLOSED = (None, "reflect", "axis", "pole", "patched", "no_slip")
 
 
 def notes(case: Case, decomposition: Decomposition) -> Iterator[str]:
-    """Yield a warning if the mass of an implicit run is not determined, because no gas can enter or leave."""
+    """Yield a warning if `case` computes steady flow by the implicit integrator and no gas can enter or leave, so that
+    the mass is not determined."""
     if case.time.integrator != IMPLICIT or case.sponge or (case.source is not None and case.source.rho is not None):
         return
     for patch in decomposition.patches:

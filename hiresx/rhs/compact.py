@@ -16,8 +16,8 @@ NAME = "compact"
 
 
 def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
-    """Return the reason why the plan "compact" does not support a case, as text; None if it does. `cut`: the parts of
-    all ranks. If `cut` is None, only the case is examined."""
+    """Return the reason, as text, why the plan "compact" (the order of computation with the least memory) does not
+    support a case; None if it does. `cut`: the division of the grid among ranks; None: only the case is examined."""
     if case.gas.reynolds is None:
         return None  # there is no memory to save
     if case.axisymmetric:
@@ -41,7 +41,7 @@ class UnsuitedPlan(HiresxError):
 
 
 def check(case: Case, plan: str | None, cut: Decomposition) -> None:
-    """Raises UnsuitedPlan if `plan` is the compact plan and does not support a property of the case or of its grid
+    """Raise UnsuitedPlan if `plan` is "compact" and does not support a property of `case` or of its divided grid
     `cut`."""
     why = obstacle(case, cut) if plan == NAME else None
     if why is not None:

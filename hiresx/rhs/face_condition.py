@@ -19,10 +19,10 @@ _GRADIENTS = len(GAS_GRADIENTS)
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """The arguments from which the condition of one patch of a part is constructed. `extended`: coordinates of the part
-    with ghosts. `cut`: the parts of all ranks. `profile(name)`: returns a function of the case. `mirrored`: whether
-    ghosts take their values at the mirror images of their own positions. `curved`: whether the patch lies on a curved
-    no-slip wall of given temperature."""
+    """The arguments from which the boundary condition of one boundary patch of a block is constructed. `extended`:
+    coordinates of the block with ghost nodes. `cut`: the blocks of all ranks. `profile(name)`: returns a function of
+    the case. `mirrored`: whether ghosts take their values at the mirror images of their own positions. `curved`:
+    whether the patch lies on a curved no-slip wall of given temperature."""
 
     backend: Backend
     program: Program
@@ -37,8 +37,8 @@ class Face:
 
 
 def place_of(patch: Patch, block: str) -> str:
-    """Return a text for messages that names the condition, the face of `patch` and the block. `block`: the name of the
-    block."""
+    """Return a text for messages that names the type and the face of the boundary condition of `patch` and the block
+    called `block`."""
     return f"{patch.condition.type} on {patch.face} of block '{block}'"
 
 
@@ -91,7 +91,7 @@ class FaceCondition:
         self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
-        """For a slip wall: set the directions of velocity that remain free at nodes where other slip walls meet it.
+        """Set, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
         `which`, `left`: see `wall_corners.SlipCorners`."""
         put = self._backend.to_device
         if self._noted is not None:
@@ -99,81 +99,85 @@ class FaceCondition:
         self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
 
     def areas(self, d: int, box: Range) -> np.ndarray:
-        """Return the area vectors (3, nk, nj, ni) of direction `d` in a box of nodes of the part."""
+        """Return the area vectors grad(xi_d)/J (3, nk, nj, ni) of the index direction `d` at the nodes in the index
+        range `box`, on the host."""
         taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
     def places(self) -> np.ndarray:
-        """Return the flat indexes (n,) of the face's nodes in the padded arrays."""
+        """Return the flat indexes (n,) of the nodes on the face in an array with ghost layers."""
         first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
         found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
         return found
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Order in which conditions write nodes and ghosts: ascending by this tuple. Conditions with equal tuples write
-        at the same time."""
+        """Order in which boundary conditions write nodes and ghost nodes: ascending by this tuple. Conditions with
+        equal tuples write at the same time."""
         return self.rank, -self.patch.place * self.gives_nodes, self._direction
 
     def prepare(self, time: float) -> None:
-        """On the host, prepare the prescribed values at `time`, in L / c_ref, for `node`."""
+        """Prepare on the host the prescribed values at `time`, in L / c_ref, which `node` then uses."""
 
     @property
     def is_prepared(self) -> bool:
-        """True if the prescribed values never change, so that `prepare` need not be called again."""
+        """Whether the prescribed values never change, so that `prepare` need not be called again."""
         return True
 
     def finish_reads(self) -> None:
-        """Wait until all reads that `prepare` has started in the background are complete."""
+        """Wait until all file reads that `prepare` has started in the background are complete."""
 
     @property
     def moves(self) -> bool:
-        """True if prescribed values change in time and are computed on the device, by `move`."""
+        """Whether prescribed values change in time and are computed on the device, by `move`."""
         return False
 
     def move(self, clock: Any, share: float) -> None:
-        """On the device, compute the prescribed values that change in time. Their time is that of `clock` plus the
-        fraction `share` of the step."""
+        """Compute on the device the prescribed values that change in time, at the start of the time step plus the
+        fraction `share` of its size, both read from the device array `clock`."""
 
     def node(self) -> None:
-        """Set the nodes on the face after the state was prescribed, for instance initially."""
+        """Set the nodes on the face according to the boundary condition, after the state was prescribed, for instance
+        initially."""
 
     def stage_node(self) -> None:
-        """Set the nodes on the face after a stage has computed the state."""
+        """Set the nodes on the face according to the boundary condition, after a stage of a time step has computed the
+        state."""
         self.node()
 
     def ghost(self) -> None:
-        """Set the ghost layers behind the face."""
+        """Set the ghost layers of the state behind the face according to the boundary condition."""
 
     def bend(self) -> None:
         """Correct the mirrored ghost values of a no-slip wall, in smooth flow, by the slope and the curvature of the
         flow at the wall (kernels/boundary/no_slip.h)."""
 
     def stress(self) -> None:
-        """Set the ghosts of the entropic stress, if they do not mirror every entry."""
+        """Set the entropic stress of the regularised scheme in the ghost layers, if not every component is mirrored."""
 
     def rate(self) -> None:
-        """Correct the inviscid right-hand side of the nodes on the face."""
+        """Correct the inviscid right-hand side at the nodes on the face according to the boundary condition."""
 
     def edge_rate(self, edge: int) -> None:
-        """Correct the inviscid right-hand side at one of the four edges of the patch, after `rate`. `edge`: twice the
-        number of the direction along the face, plus 1 for the upper edge."""
+        """Correct the inviscid right-hand side at one of the four edges of the boundary patch, after `rate`. `edge`:
+        twice the number of the direction along the face, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        """Store the data that `follow` needs. It is called before outflows set the rate of the density."""
+        """Store the data that `follow` needs, before outflows set the right-hand side of the density."""
 
     def follow(self) -> None:
-        """Adapt the rates of other variables to the rate of the density that outflows have set."""
+        """Adapt the right-hand side of the other variables to the right-hand side of the density, which outflows have
+        set."""
 
     def keep(self, patch: Patch) -> None:
-        """Prepare the condition for use in the next solver, for `patch`, which has the same nodes and the same table of
-        the case. Recorded launches remain valid."""
+        """Prepare this boundary condition for use in the next solver of the run, for `patch`, which has the same nodes
+        and the same table of the case. Recorded launches remain valid."""
         self.patch = patch
         self._noted = {} if self._noted is None else self._noted
 
     def calls(self, method: str, *arguments: Any) -> list[Call]:
-        """Return the launches of a method of this condition without making them. `method`: its name. `arguments`: its
-        arguments."""
+        """Return the kernel launches of a method of this boundary condition without making them. `method`: the name of
+        the method. `arguments`: its arguments."""
         if self._noted is None or any(not isinstance(a, int) for a in arguments):
             return self._record(method, *arguments)
         key = method, *arguments
@@ -197,27 +201,28 @@ class FaceCondition:
     @property
     def function_moments(self) -> np.ndarray | None:
         """Number, sums and sums of squares of the conservative variables that a function of the case prescribes on this
-        patch, (1 + 2 variables,), as `hiresx.rhs.sponge.moments` returns them. For waves they are those at one fixed
-        time. None without such a function, or if its values are neither constant nor waves."""
+        patch, (1 + 2 variables,), as `hiresx.rhs.sponge.moments` returns them. Waves are taken at one fixed time. None
+        without such a function, or if its values are neither constant nor waves."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:
-        """Set the ghosts of the primitive variables `w` (variables, k, j, i) of the viscous terms."""
+        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms."""
         if self.continued:
             degree = self.primitive_degree
             self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
 
     def viscous_state(self) -> None:
-        """Set the ghosts of the conservative state, consistent with `viscous_primitives`."""
+        """Set the ghost layers of the conservative state for viscous terms that are computed from it, consistent with
+        `viscous_primitives`."""
         if self.continued:
             degree, q = self.primitive_degree, self.state.q
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the viscous fluxes of the nodes on the face. It is launched before `viscous_flux`."""
+        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called."""
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghosts of the viscous fluxes, `fluxes[direction]` (variables, k, j, i)."""
+        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i)."""
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
@@ -263,8 +268,10 @@ class GivenNodes(FaceCondition):
         self._target = face.backend.zeros((len(GAS_CONSERVED), n2, n1), str(np.dtype(face.state.real)))
 
     def node(self) -> None:
+        """Set the nodes on the face to the prescribed conservative variables."""
         n1, n2 = self.extent
         self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
 
     def ghost(self) -> None:
+        """Extrapolate the flow to the ghost nodes by cubics through the node on the face and nodes inside."""
         self._continue_flow(0.0)

@@ -13,8 +13,10 @@ from hiresx.errors import HiresxError
 
 
 def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np.ndarray:
-    """Evaluate `value`, a number or a formula without the time, at `places`, x, y, z (3, ...). Raises HiresxError for
-    the first place at which the result is not finite. `what`: the beginning of the message."""
+    """Return the values of a number or formula at the points `places`, an array of their coordinates x, y, z with the
+    shape (3, ...), as an array of the shape (...). `value`: the number, or the text of a formula of `case` without the
+    time. `what`: the beginning of the message of errors. Raises HiresxError for the first point at which the value is
+    not finite."""
     if not isinstance(value, str):
         return np.full(places[0].shape, float(value))
     formula, parameters = face_formula(case, value)
@@ -28,7 +30,7 @@ def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np
 
 
 def place_at(places: np.ndarray, n: int) -> str:
-    """Return the coordinates of place number `n` as text for messages. `places` (3, ...): x, y and z."""
+    """Return the coordinates of point number `n` as text for messages. `places` (3, ...): x, y and z of all points."""
     return f"x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
 
 
@@ -52,9 +54,9 @@ class FaceValues:
         self.array = backend.to_device(found.astype(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Compute the values on the device, if they depend on time. `launch`: the function that launches a kernel
-        (`Program.launch`). The values are those at the time of the device's `clock` plus the fraction `share` of the
-        step."""
+        """Compute the values on the device if they depend on time. `launch`: the function that launches a kernel
+        (`Program.launch`). The time is the start of the time step plus the fraction `share` of its size, both read from
+        the device array `clock`."""
         if self.timed:
             n = self.array.size
             launch(

@@ -22,8 +22,9 @@ STEPS, LEAST = 8.0, 2.0
 def notes(
     case: Case, decomposition: Decomposition, dt: float, profiles: Mapping[str, Callable[..., Any]] | None = None
 ) -> Iterator[str]:
-    """Yield a warning for each condition whose functions return `Waves` with fewer than `STEPS` time steps `dt` in a
-    period. The functions are those of case.py, or of `profiles` by name, for the gas and for passive scalars."""
+    """Yield a warning for each boundary condition whose function returns `Waves` (sums of waves in time) that have
+    fewer than 8 time steps `dt` in a period. `profiles`: functions that replace the functions of case.py with the same
+    names."""
     for number, name, values in _start_values(case, decomposition, profiles):
         try:
             fastest = _fastest(values())

@@ -20,9 +20,9 @@ _Function = Callable[..., Any]
 
 
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
-    """Yield a warning for each condition whose function changes in time but is evaluated only once, at the start. The
-    functions are those of case.py, or of `profiles` by name. The warning names the parameters that cause the change,
-    and the key of the case by which the function is evaluated at every time."""
+    """Yield a warning for each boundary condition whose function changes in time but is evaluated only once, at the
+    start. `profiles`: functions that replace the functions of case.py with the same names. The warning names the
+    parameters that cause the change, and the key of the case by which the function is evaluated at every time."""
     reported = set()
     for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
         if number in reported:
@@ -46,9 +46,9 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
 def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
-    """Yield the functions of conditions whose key `steady` has the given value, for each patch: number of the
-    condition, name of the function, the function, and arrays x, y, z of some nodes of the patch, all of one shape.
-    `profiles`: functions by name that replace those of the case."""
+    """Yield the functions of those boundary conditions whose key `steady` has the given value, for each patch: number
+    of the condition in the case, name of the function, the function, and arrays x, y, z of some nodes of the patch, all
+    of one shape. `profiles`: functions that replace the functions of case.py with the same names."""
     for number, condition, places in faces(case, decomposition, steady):
         name = getattr(condition, "function", None)
         if name is not None:
@@ -56,8 +56,8 @@ def condition_functions(
 
 
 def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tuple[int, Any, list[np.ndarray]]]:
-    """Yield the conditions whose key `steady` has the given value, for each patch: number of the condition, its table,
-    and arrays x, y, z of some nodes of the patch, all of one shape."""
+    """Yield those boundary conditions whose key `steady` has the given value, for each patch: number of the condition
+    in the case, its table, and arrays x, y, z of some nodes of the patch, all of one shape."""
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
         if number is None or getattr(patch.condition, "steady", not steady) != steady:

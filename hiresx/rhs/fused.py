@@ -21,24 +21,29 @@ class Fused(InviscidPlan):
 
     @property
     def marks(self) -> dict[str, Any]:
-        """Arguments of the sweeps across i that say where the hybrid form has something to do: `tiles`, and `march`,
-        the number of planes of a chunk of the kernel that marks them."""
+        """Arguments of the kernels across i that restrict the shock-capturing part of the hybrid scheme to groups of
+        nodes where the shock sensor acts. Here only `march`, the number of planes that a thread block of the marking
+        kernel visits."""
         return {"march": 1}
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Return the directions (0, 1, 2) along which the kernel of the inviscid fluxes also computes the differences
-        of the viscous fluxes. Along the other directions a separate kernel computes them. On an H200 the combined
-        kernel adds a third of the time that the separate one takes along i. Along j and k the combined kernel is faster
-        in FP32. In FP64 it is not, since the inviscid fluxes become slower."""
+        """Return the index directions (0, 1, 2) along which the kernel of the inviscid fluxes also computes the
+        differences of the viscous fluxes, for a floating-point `precision`. Along the other directions a separate
+        kernel computes them. On an H200 the combined kernel adds a third of the time that the separate one takes along
+        i. Along j and k the combined kernel is faster in FP32. In FP64 it is not, since the inviscid fluxes become
+        slower."""
         return {0, 1, 2} if precision == "fp32" else {0}
 
     def launches(self, d: int, first: bool) -> list[Call]:
+        """Return the one kernel launch that computes the inviscid terms along the index direction `d`. If `first` is
+        true it sets the right-hand side, otherwise it adds to it."""
         return [self.sweep(d, first, self.walls)]
 
     def sweep(self, d: int, first: bool, walls: Set[str]) -> Call:
-        """Return the launch of the kernel for the direction `d`. It also stores sums of mass fluxes behind the faces
-        `walls`. `first`: whether it is the first launch that writes `r`, the rates."""
+        """Return the kernel launch that computes the inviscid terms along the index direction `d`. It also stores sums
+        of mass fluxes behind the faces `walls`. If `first` is true it sets the right-hand side, otherwise it adds to
+        it."""
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {

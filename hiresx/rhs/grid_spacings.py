@@ -16,7 +16,8 @@ FIELD = "grid_spacings"
 
 
 def check(case: Case, whole: Decomposition) -> None:
-    """Raises HiresxError for a detached-eddy model on a grid of fewer than three dimensions."""
+    """Raise HiresxError if `case` uses a detached-eddy model and a block of the grid `whole` has fewer than three
+    dimensions."""
     given = case.turbulence
     if given.spacings and any(n == 1 for block in whole.blocks for n in block.size):
         raise HiresxError(
@@ -27,11 +28,12 @@ def check(case: Case, whole: Decomposition) -> None:
 
 
 def fill(backend: Backend, state: BlockState, coordinates: Sequence[np.ndarray], walls: WallSearch) -> None:
-    """Fill the field `grid_spacings` of `state`, in L, if the run has it. Its first number is the largest of the
-    spacings along the grid lines; a spacing is the mean of those to both neighbours. Its second number, if the model
-    needs it, is the largest change of the distance to the wall from the node to a neighbour. `coordinates`: x, y, z,
-    each (nk, nj, ni) with ghosts in every direction, so that neighbours in other blocks and mirror images behind walls
-    are included. `walls`: the search for the nearest wall."""
+    """Compute the grid spacings that detached-eddy models use, in units of the length scale L, and store them in the
+    field `grid_spacings` of `state`, if the run has it. The first number of a node is the largest of the spacings along
+    the grid lines, each averaged over both neighbours. The second number, if the model needs it, is the largest change
+    of the distance to the wall from the node to a neighbour. `coordinates`: x, y, z, each (nk, nj, ni) with ghost
+    layers in every direction, so that neighbours in other blocks and mirror images behind walls are included. `walls`:
+    the search for the nearest wall."""
     if not state.layout.has(FIELD):
         return
     halo = max(state.halo)

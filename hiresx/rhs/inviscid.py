@@ -20,8 +20,9 @@ _GAS = len(GAS_CONSERVED)
 
 
 def flux_fields(layout: Layout) -> dict[str, str]:
-    """Return the fields that the fluxes of a `layout` read besides the flow, by the names of the arguments of kernels:
-    the fields of the numerical flux, the entropic stress or pressure, and the sensor of the hybrid scheme."""
+    """Return which fields (arrays at the nodes) the inviscid fluxes read besides the flow: a dictionary from the names
+    of kernel arguments to the names of fields. They are fields of the numerical flux, the entropic stress or pressure,
+    and the shock sensor of the hybrid scheme. `layout`: the fields of the run."""
     before = "entropic_stress", "entropic_pressure", "jumps_across"
     of_flux = next((name for name in before if layout.has(name)), "flux_fields")
     read = {"fields": of_flux, "sensor": "shock_sensor"}
@@ -29,7 +30,8 @@ def flux_fields(layout: Layout) -> dict[str, str]:
 
 
 def flux_arguments(state: BlockState, d: int) -> dict[str, Any]:
-    """Return the arguments of kernels for the fields that the fluxes along the direction `d` read besides the flow."""
+    """Return the arrays that the inviscid fluxes along the index direction `d` read besides the flow, by the names of
+    kernel arguments."""
     return {
         argument: state.array(name)[d : d + 1] if declared_field(name).directed else state.array(name)
         for argument, name in flux_fields(state.layout).items()
@@ -54,8 +56,8 @@ class InviscidPlan(ABC):
     stores_roughness = False
 
     def with_sensor(self, sensor: Call) -> Call | None:
-        """Return a launch that replaces the launch `sensor` and also sets the rates `r` in all directions; None if the
-        plan has no such launch."""
+        """Return a launch that replaces `sensor`, the launch that computes the shock sensor, and also sets the
+        right-hand side in all directions; None if this plan has no such launch."""
         return None
 
     def __init__(
@@ -76,27 +78,30 @@ class InviscidPlan(ABC):
         self.late: list[Call] = self.together(behind, not early)
 
     def sums(self, d: int) -> Any:
-        """Return the field `wall_sums` if a wall normal to the direction `d` needs it; else None."""
+        """Return the array `wall_sums`, for sums of mass fluxes, if a wall normal to the index direction `d` needs it;
+        else None."""
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
-        """Return the launches of the given `directions`. `first`: whether they are the first to write the rates `r`."""
+        """Return the kernel launches that compute the inviscid terms along the index `directions`. If `first` is true,
+        the first of them sets the right-hand side; all others add to it."""
         return [call for n, d in enumerate(directions) for call in self.launches(d, first and n == 0)]
 
     @abstractmethod
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Return the launches of the direction `d`. If `first` is true they set the rates `r`, otherwise they add to
-        them."""
+        """Return the kernel launches that compute the inviscid terms along the index direction `d`. If `first` is true
+        they set the right-hand side, otherwise they add to it."""
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of work memory per node, ghosts included, for a system of `equations`."""
+        """Return the number of reals of temporary memory per node, ghost nodes included, for a system of
+        `equations`."""
         return cls.work_variables
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Return the directions along which the plan can compute the differences of viscous fluxes in the same kernel.
-        `precision`: the name of the precision."""
+        """Return the index directions (0, 1, 2) along which the kernel of the inviscid fluxes also computes the
+        differences of the viscous fluxes. `precision`: the name of the floating-point precision."""
         return frozenset()
 
 
@@ -109,11 +114,13 @@ class Pencils(InviscidPlan):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Return the directions along which the sweep also computes the differences of the viscous fluxes: all
-        three."""
+        """Return the index directions along which the kernel of the inviscid fluxes also computes the differences of
+        the viscous fluxes: all three, in any precision."""
         return frozenset(range(DIRECTIONS))
 
     def launches(self, d: int, first: bool) -> list[Call]:
+        """Return the one kernel launch that computes the inviscid terms along the index direction `d`. If `first` is
+        true it sets the right-hand side, otherwise it adds to it."""
         s, carried = self.state, self.viscous_fluxes
         (s1, n1), (s2, n2) = sorted((s.strides[e], s.size[e]) for e in range(3) if e != d)
         return [
@@ -135,11 +142,14 @@ class Decomposed(InviscidPlan):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of work memory per node, ghosts included. The fluxes of scalars use the memory of
-        the states on the plus side of half points."""
+        """Return the number of reals of temporary memory per node, ghost nodes included. The fluxes of scalars use the
+        memory of the states on the plus side of half points."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def launches(self, d: int, first: bool) -> list[Call]:
+        """Return the kernel launches that compute the inviscid terms along the index direction `d`, in order:
+        interpolation, physical flux, numerical flux, difference. If `first` is true the last sets the right-hand side,
+        otherwise it adds to it."""
         s, work = self.state, self.state.work
         minus, flux, pressure, plus = (
             work[:_GAS],
@@ -181,8 +191,9 @@ class Decomposed(InviscidPlan):
 
 
 def face_nodes(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:
-    """Return the extent (n1, n2, 1) of a face for launches, and by name the index of its first node and the strides
-    along the face and inwards."""
+    """Return the numbers of points (n1, n2, 1) of launches over the nodes of a face, and as kernel arguments by name
+    the flat array index of its first node and the strides along the face (s1, s2) and inwards (sn). `face`: its name,
+    such as "imin"."""
     d = direction(face)
     tangents = [e for e in range(3) if e != d]
     first = state.origin + (state.size[d] - 1 if side(face) > 0 else 0) * state.strides[d]

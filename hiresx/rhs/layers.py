@@ -24,8 +24,9 @@ REACH, BEHIND = 0.9, 0.5
 
 
 def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
-    """Return `case` with coordinates as the ends of its sponges, in place of the names of parts of the grid. Raises
-    HiresxError for a part that does not exist in the grid, and for one whose nodes do not have a single coordinate."""
+    """Return `case` with numbers for the start and the end of every sponge, where the case gives a region or a face of
+    blocks instead. Raises HiresxError for a region or face that does not exist in the grid, or whose nodes do not have
+    a single coordinate."""
     if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):
         return case
     sponges = []
@@ -46,8 +47,8 @@ def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
 
 
 def with_tiles(case: Case, whole: Decomposition) -> Case:
-    """Return `case` with sponges that name not only blocks of the grid, but also the tiles of finer levels in these
-    blocks. `whole`: the whole blocks and tiles."""
+    """Return `case` with sponges whose lists of block names also contain the tiles of finer levels inside these blocks.
+    `whole`: the blocks of the grid and all tiles."""
     if whole.levels is None or not any(spec.blocks for spec in case.sponge):
         return case
     names = [*zip((block.name for block in whole.blocks), whole.names_of_grid, strict=True)]
@@ -101,7 +102,7 @@ def _check_sense(n: int, spec: Sponge, blocks: Sequence[Block]) -> None:
 
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError for a sponge that names an unknown block, contains no node, has no node between its start and
+    """Raise HiresxError for a sponge that names an unknown block, contains no node, has no node between its start and
     its end, contains the whole grid, or is thicker than the blocks in which it lies. `case`: the result of
     `place_sponges`."""
     names = [block.name for block in blocks]
@@ -136,28 +137,36 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
 
 
 def ends(spec: Sponge) -> tuple[float, float]:
-    """Return the coordinates of the start and the end of a sponge, after `place_sponges`."""
+    """Return the coordinates at which a sponge starts and ends, in units of the length scale L. `spec`: the table of
+    the sponge in a case that `place_sponges` returned."""
     assert not isinstance(spec.start, Position) and not isinstance(spec.end, Position)
     return spec.start, spec.end
 
 
 def along(axis: str, x: Any, y: Any, z: Any) -> Any:
-    """Return the coordinate along `axis` of a sponge: x, y or z, or for "r" the distance from the x axis."""
+    """Return the coordinate along which a sponge grows: x, y or z as `axis` says, or for "r" the distance from the x
+    axis."""
     return np.hypot(y, z) if axis == "r" else {"x": x, "y": y, "z": z}[axis]
 
 
 def shares(spec: Sponge, coordinate: Any) -> Any:
-    """Return the depth of a `coordinate` in a sponge as a fraction of its thickness, from 0 to 1."""
+    """Return the depth of positions in a sponge as a fraction of its thickness, from 0 at its start to 1 at its end.
+    `coordinate`: the coordinates along the axis of the sponge."""
     start, end = ends(spec)
     return np.clip((np.asarray(coordinate) - start) / (end - start), 0, 1)
 
 
 def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return a dictionary for every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks`
-    with nodes in it, the number of `nodes` in it and of `points` across it (the least number among the blocks in which
-    its strength grows); `reach`, the largest relative depth (0 at its start, 1 at its end) that the grid contains;
-    `damping`, the factor of the amplitude of a sound wave that crosses this part in gas at rest, and `damping_db`;
-    `behind`, the length of the grid behind its end at full strength.
+    """Return a dictionary for every sponge of `case`, a result of `place_sponges`:
+
+    - `axis`, `start`, `end`, `thickness`, `strength`, `power`: as in the table of the sponge, the lengths in L.
+    - `draws_to`: the origin of the state towards which it forces the flow, the name of a function or "state".
+    - `blocks`: the names of the blocks with nodes in it. `nodes`: the number of nodes in it.
+    - `points`: the number of nodes across it, the least among the blocks in which its strength grows.
+    - `reach`: the largest relative depth (0 at its start, 1 at its end) that the grid contains.
+    - `damping`: the factor of the amplitude of a sound wave that crosses it, as far as the grid contains it, in gas at
+      rest. `damping_db`: the same in dB.
+    - `behind`: the length of the grid behind its end at full strength.
 
     The source -sigma (Q - Q_state) damps all variables of a wave equally: d ln A/dx = -sigma/c, c = 1.
     """
@@ -184,8 +193,8 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield a note on each sponge of a case of which the grid does not contain the end with full strength, and on each
-    that continues far behind its end. The sponges must have been placed (`place_sponges`)."""
+    """Yield a warning, as a sentence, for each sponge that the end of the grid cuts off before it reaches its full
+    strength, and for each that continues far behind its end. `case`: the result of `place_sponges`."""
     for n, spec in enumerate(case.sponge):
         start, end = ends(spec)
         where = f"sponge.{n} ({spec.axis} = {start:g} to {end:g})"

@@ -16,7 +16,8 @@ from hiresx.grid.quality import why_not_positive
 
 
 def clear_inactive_areas(state: BlockState) -> None:
-    """Set the areas of the directions in which `state` has one node to 0. There is no flux in these directions."""
+    """Set the area vectors of those index directions in which the block `state` has one node to 0, since there is no
+    flux along them."""
     for d in set(range(DIRECTIONS)) - set(state.active):
         state.areas[d][...] = 0
 
@@ -24,9 +25,10 @@ def clear_inactive_areas(state: BlockState) -> None:
 def compute_in_box(
     backend: Backend, program: Program, state: BlockState, coordinates: tuple[np.ndarray, ...], box: Range
 ) -> None:
-    """Compute areas and Jacobian (Ye et al. 2022, eqs 7 and 8) at the nodes `box`, and the areas in the ghosts behind
-    those of these nodes that lie on faces. `coordinates`: x, y, z with the ghost layers of `state` in every direction,
-    also in those with one node. The areas of these directions are not set (`clear_inactive_areas`)."""
+    """Compute area vectors and Jacobian (Ye et al. 2022, eqs 7 and 8) at the nodes in the index range `box`, and the
+    area vectors in the ghost layers behind the faces on which such nodes lie. `coordinates`: x, y, z with the ghost
+    layers of `state` in every direction, also along directions with one node. Area vectors of directions with one node
+    are not set (see `clear_inactive_areas`)."""
     halo = max(state.halo)
     around = tuple(slice(lo, hi + 2 * halo) for lo, hi in reversed(box))
     nodes = backend.to_device(np.stack([c[around] for c in coordinates]))
@@ -49,7 +51,8 @@ def compute_in_box(
 
 
 def repeat_faces(state: BlockState) -> None:
-    """Copy the Jacobian of the nodes on faces to the ghosts behind them, including those beside edges and corners."""
+    """Copy the Jacobian of the nodes on faces to the ghost nodes behind them, including the ghost nodes beyond edges
+    and corners."""
     jacobian = state.jacobian
     for d, (n, h) in enumerate(zip(state.size, state.halo, strict=True)):
         for face, ghosts in ((h, slice(0, h)), (h + n - 1, slice(h + n, 2 * h + n))) if h else ():
@@ -59,8 +62,8 @@ def repeat_faces(state: BlockState) -> None:
 
 
 def check_volumes(backend: Backend, program: Program, states: Sequence[BlockState]) -> None:
-    """Raises HiresxError if a cell volume of `states` is not positive. The message names the worst node of the first
-    such block."""
+    """Raise HiresxError if the Jacobian at a node of one of the blocks `states` is not positive. The message names the
+    node with the smallest cell volume in the first such block."""
     if not states:
         return
     ends = np.cumsum([0, *(state.size[0] * state.size[1] for state in states)]).tolist()
@@ -78,9 +81,9 @@ def check_volumes(backend: Backend, program: Program, states: Sequence[BlockStat
 
 
 def refuse_volumes(name: str, block: Block, first: Sequence[int], volume: np.ndarray, plane: int = 0) -> None:
-    """Raises HiresxError if one of the cell volumes `volume` (nk, nj, ni) is not positive. The message names the worst
-    node. `volume` begins at the plane k = `plane` of `block`. `first`: the indexes of the first node of `block` in the
-    whole block `name`."""
+    """Raise HiresxError if one of the cell volumes `volume` (nk, nj, ni) is not positive. The message names the node
+    with the smallest volume. `volume` begins at the plane k = `plane` of `block`. `first`: the indexes (i, j, k) of the
+    first node of `block` in the block of the grid called `name`."""
     if (volume > 0).all():
         return
     k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))

@@ -18,17 +18,18 @@ RECOVERY = 0.89
 
 
 def wall_temperature(spec: Spec, gamma: float, gas: Any, slip: Any) -> Any:
-    """Return the temperature of a wall with a wall model. `spec`: its table. `gas`: temperature of the gas at its
-    nodes. `slip`: square of the velocity along the wall there, in c_ref^2. Both are numbers or arrays. If the wall is
-    adiabatic, it has the recovery temperature. `gamma`: ratio of specific heats."""
+    """Return the temperature of a wall with a wall model, in units of the reference temperature: the given one, or the
+    recovery temperature if the wall is adiabatic. `spec`: the table of the wall in the case. `gamma`: ratio of specific
+    heats. `gas`: temperature of the gas at the nodes of the wall. `slip`: square of the velocity of the gas relative to
+    the wall there, in c_ref^2. Both are numbers or arrays."""
     return gas + 0.5 * (gamma - 1) * RECOVERY * slip if spec.temperature is None else 0 * gas + spec.temperature
 
 
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each node of a wall on `block`, how many nodes away its exchange node is (n2, n1), and the distance
-    (n2, n1) of that node in L. If `normal` (3, ...) is given, the distance is measured along this direction. Raises
-    HiresxError if there are too few nodes below the exchange height, or if it lies beyond the block. `patch`: the wall.
-    """
+    """Return, for each node of a wall with a wall model, the number of cells (n2, n1) to its exchange node (the node
+    inside at which the model takes the velocity), and the distance (n2, n1) of this node in units of the length scale
+    L. `patch`: the wall on `block`. If `normal` (3, ...) is given, the distance is measured along this direction.
+    Raises HiresxError if there are too few nodes below the exchange height, or if this height lies beyond the block."""
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)
     rows = block.size[d]
@@ -84,18 +85,25 @@ class ModelledWall(FaceCondition):
         }
 
     def node(self) -> None:
+        """Remove the velocity normal to the wall at its nodes."""
         given = {"m": self._normal, "q": self.state.q}
         self._launch("reflect_node", self._box, **self._face, **self.corner_arguments, **given)
 
     def ghost(self) -> None:
+        """Set the ghost nodes behind the wall to the mirror image of the flow, unless they are interpolated at mirrored
+        points."""
         if not self._mirrored:
             self._launch("reflect_ghost", self._box, **self._face, m=self._normal, q=self.state.q)
 
     def viscous_primitives(self, w: Any) -> None:
+        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms, and read the
+        flow at the exchange nodes."""
         super().viscous_primitives(w)
         self._take_flow()
 
     def viscous_state(self) -> None:
+        """Set the ghost layers of the conservative state for the viscous terms, and read the flow at the exchange
+        nodes."""
         super().viscous_state()
         self._take_flow()
 
@@ -104,12 +112,16 @@ class ModelledWall(FaceCondition):
         self._launch("exchange_flow", self._box, **self._face, **self._given, **given)
 
     def viscous_node(self, fluxes: Any) -> None:
+        """Compute the wall stress and the heat flux of the wall model from the flow at the exchange nodes. `fluxes` is
+        not used."""
         count = self._given["count"]
         self._launch(
             "modelled_wall", (count, 1, 1), count=count, **self._layer, flow=self._flow, modelled=self._modelled
         )
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i), such that the flux at
+        the wall is the flux of the wall model."""
         flux = fluxes[self._direction]
         self._launch(
             "modelled_wall_flux", self._box, **self._face, **self._given, direction=self._inward,
@@ -117,20 +129,20 @@ class ModelledWall(FaceCondition):
         )  # fmt: skip
 
     def model_flow(self) -> None:
-        """Compute the wall fluxes of the present state."""
+        """Compute the wall stress and the heat flux of the wall model for the present state of the flow."""
         self._take_flow()
         self.viscous_node(None)
 
     @property
     def modelled(self) -> Any:
-        """Wall fluxes (4, n2, n1) at `places` from the last call of `model_flow` or the last stage: the force of the
-        gas on the wall per area, along x, y, z, in rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3.
-        """
+        """Wall stress and heat flux of the wall model (4, n2, n1) at the nodes of the wall, from the last call of
+        `model_flow` or the last stage: the force of the gas on the wall per area, along x, y, z, in rho_ref c_ref^2,
+        and the heat flux into the gas, in rho_ref c_ref^3."""
         return self._modelled
 
     def temperature(self, gas: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """Return the temperature of the wall (n,) at some of its nodes. `gas` (n,) and `velocity` (3, n): temperature
-        and velocity of the gas there."""
+        """Return the temperature of the wall (n,) at n of its nodes, in units of the reference temperature. `gas` (n,)
+        and `velocity` (3, n): temperature and velocity of the gas there."""
         slip = velocity - self.velocity[:, None]
         return np.asarray(
             wall_temperature(cast(Spec, self.patch.condition), self._gamma, gas, (slip * slip).sum(axis=0))

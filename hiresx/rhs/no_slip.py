@@ -64,18 +64,18 @@ class NoSlip(FaceCondition):
 
     @property
     def holds(self) -> bool:
-        """Whether the temperature of the wall is given."""
+        """Whether the case gives the temperature of the wall."""
         return self._temperature > 0
 
     @property
     def heat(self) -> Any | None:
-        """The given heat flux into the gas at the nodes of the wall and the time of the state, in rho_ref c_ref^3; None
-        if it is not given."""
+        """The given heat flux into the gas at the nodes of the wall, an array on the device for the time of the state,
+        in rho_ref c_ref^3; None if the case gives no heat flux."""
         return self._heat
 
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
-        """Set the weights `found` of this wall at nodes on edges and corners with other no-slip walls. `walls`: see
-        `beside_walls`."""
+        """Set the weights `found` with which this wall sets the nodes on edges and corners that it shares with other
+        no-slip walls. `walls`: the mask [k, j, i] of the nodes on other walls (see `beside_walls`)."""
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}
@@ -84,13 +84,18 @@ class NoSlip(FaceCondition):
 
     @property
     def moves(self) -> bool:
+        """Whether heat flux, blowing or suction is a formula that contains the time."""
         return any(values.timed for values in self._values)
 
     def move(self, clock: Any, share: float) -> None:
+        """Compute heat flux, blowing and suction on the device, if they depend on time, at the start of the time step
+        plus the fraction `share` of its size, both read from the device array `clock`."""
         for values in self._values:
             values.launch(self._launch, clock, share)
 
     def node(self) -> None:
+        """Set velocity and temperature at the nodes of the wall after the state was prescribed, for instance
+        initially."""
         if self._temperature:
             self.stage_node()
             return
@@ -101,6 +106,8 @@ class NoSlip(FaceCondition):
         )  # fmt: skip
 
     def stage_node(self) -> None:
+        """Set velocity and, if it is given, temperature at the nodes of the wall after a stage has computed the
+        state."""
         area = self.state.areas[self._direction]
         self._launch(
             "no_slip_node", self._box, **self._face, **self._gas, **self._heating, temperature=self._temperature,
@@ -108,14 +115,19 @@ class NoSlip(FaceCondition):
         )  # fmt: skip
 
     def ghost(self) -> None:
+        """Set the ghost nodes behind the wall to the mirrored flow with reversed velocity."""
         area = self.state.areas[self._direction]
         self._launch("no_slip_ghost", self._box, **self._face, **self._gas, m=area, q=self.state.q)
 
     def bend(self) -> None:
+        """Correct the mirrored ghost nodes, in smooth flow, by the slope and the curvature of the flow at the wall
+        (kernels/boundary/no_slip.h)."""
         given = {"cubic": int(self._curved or self._heat is not None), "m": self.state.areas[self._direction]}
         self._launch("no_slip_bend", self._box, **self._face, **self._gas, **given, q=self.state.q)
 
     def rate(self) -> None:
+        """Correct the inviscid right-hand side at the nodes next to the wall, so that the scheme conserves mass
+        there."""
         s = self.state
         self._launch(
             "no_slip_mass", self._box, **self._face, **self._gas, m=s.areas[self._direction], q=s.q,
@@ -123,6 +135,8 @@ class NoSlip(FaceCondition):
         )  # fmt: skip
 
     def edge_rate(self, edge: int) -> None:
+        """Correct the inviscid right-hand side at one of the four edges of the wall, if a slip wall continues the face
+        there. `edge`: twice the number of the direction along the face, plus 1 for the upper edge."""
         s = self.state
         for e in self._edges:
             if (e.tangent, e.upper) == divmod(edge, 2):
@@ -133,6 +147,8 @@ class NoSlip(FaceCondition):
                 )  # fmt: skip
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i): extrapolated for a
+        given temperature, otherwise such that the heat flux at the wall has its given value or zero."""
         if self._temperature:
             # For Couette flow between planes, a cubic for the stress doubles the errors of u, and a quartic for the
             # energy those of T.

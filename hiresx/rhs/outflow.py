@@ -34,8 +34,9 @@ SIGMA, STRONGER = 0.05, 10
 
 
 def radius(grid: Grid, repeated: Sequence[np.ndarray] | None = None) -> float:
-    """Return the largest distance, in L, of a node from the mean position of all nodes. Coincident nodes are counted
-    once. `repeated`: the `repeated_nodes` of the grid, if they were computed before."""
+    """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
+    nodes. Coincident nodes are counted once. `repeated`: for each block the coincident nodes, if they were computed
+    before by `repeated_nodes`."""
     total, count = np.zeros(3), 0
     if repeated is None:
         repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
@@ -62,7 +63,7 @@ class Outflow:
     ranks if launches can add them (`sums_of_ranks`, a function like `SignalledMemory.sums`). `join_ranks()` determines
     whether a face lies on several ranks. Both methods are collective.
 
-    `nodes`: for each part with such nodes its state, the nodes and their faces. `given`: the prescribed values of the
+    `nodes`: for each block with such nodes its state, the nodes and their faces. `given`: the prescribed values of the
     patches, on the device (kernels/outflow_given.h). `any`: whether any rank has such patches. `on_host`: whether a
     face lies on several ranks whose sums are added on the host.
     """
@@ -161,8 +162,8 @@ class Outflow:
         return program.prepare([call])
 
     def join_ranks(self) -> None:
-        """Determine whether several ranks share a face, and prepare the sums over ranks, on the device if possible.
-        Collective."""
+        """Determine whether several ranks share an outflow face, and prepare the sums over these ranks, on the device
+        if possible. All ranks must call this."""
         if self.any and self._comm.size > 1:
             mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)
             self.on_host = shared = bool(self._comm.sum(mine).max() > 1)
@@ -172,7 +173,8 @@ class Outflow:
                     self._between, self.on_host = self._program.prepare(calls), False
 
     def convection(self) -> None:
-        """Compute the means over every outflow face from the present state. Collective if ranks share a face."""
+        """Compute the means of the flow over every outflow face from the present state. All ranks must call this if
+        ranks share a face."""
         self._sums()
         if self._between is not None:
             self._between()

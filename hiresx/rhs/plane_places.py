@@ -81,10 +81,11 @@ class PlanePlaces:
         return length
 
     def interpolation(self, nodes: np.ndarray, cubic: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the interpolation from recorded points to `nodes`, x, y, z (3, n): numbers of points and their
-        weights, (m, n) each. The weights are products of the Lagrange polynomials through the four nearest rows (the
-        two nearest if `cubic` is false; fewer if there are not as many). Raises HiresxError for the first node outside
-        of the recorded plane, and for a face that is not parallel to it."""
+        """Return the interpolation from recorded points of the plane to n other points: for each of them the numbers of
+        m recorded points, and their weights, two arrays (m, n). `nodes` (3, n): x, y, z of the points to interpolate
+        to. The weights are products of the Lagrange polynomials through the four nearest rows (the two nearest if
+        `cubic` is false; fewer if there are not as many). Raises HiresxError for the first point outside the recorded
+        plane, and if the points do not lie in a parallel plane."""
         for d in set(range(3)) - set(self.axes):
             if (spread := float(np.ptp(nodes[d]))) > self._tolerance + _SAME * abs(nodes).max():
                 raise HiresxError(

@@ -19,30 +19,32 @@ SPLIT_PLANS: dict[str, Any] = {
 
 
 def default_plan(backend_name: str) -> str:
-    """Return the default plan of a backend: pencils on a CPU, fused on a GPU or an emulated one."""
+    """Return the default plan, the order in which kernels compute the right-hand side, of a backend: "pencils" on a
+    CPU, "fused" on a GPU or an emulated one."""
     return "pencils" if backend_name == "cpu" else "fused"
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:
-    """Return the name in PLANS by which `plan` computes the inviscid terms. The compact plan uses the default plan of
-    the backend for them."""
+    """Return the name in PLANS of the plan for the inviscid terms, if `plan` is the name of the plan for the whole
+    right-hand side. With the plan "compact" the inviscid terms use the default plan of the backend."""
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 
 def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
-    """Return the class that computes the inviscid terms by `plan` on the backend `backend_name`. `scheme`: the key
-    `scheme.inviscid` of the case."""
+    """Return the class that launches the kernels of the inviscid terms in the order of computation called `plan`, on
+    the backend `backend_name`. `scheme`: the key `scheme.inviscid` of the case."""
     return (SPLIT_PLANS if scheme in ("split", "hybrid") else PLANS)[inviscid_plan(plan, backend_name)]
 
 
 def fluxes_ahead(plan: str) -> bool:
-    """True if `plan` computes the viscous fluxes before the inviscid terms, which then need no work memory."""
+    """Return whether the order of computation called `plan` computes the viscous fluxes before the inviscid terms,
+    which then need no temporary memory."""
     return plan != compact.NAME and not PLANS[plan].work()
 
 
 def needed_fields(case: Case, plan: str) -> dict[str, int]:
-    """Return the fields that blocks of `case` need with `plan`: a dictionary from the name to the number of arrays or
-    components, as in `hiresx.device.fields.Layout.needed`."""
+    """Return the fields (named arrays at the nodes) that the order of computation called `plan` needs in every block of
+    `case`: a dictionary from the name to the number of arrays or components."""
     found = {"work": work_variables(plan, case.gas.reynolds is not None, equations(case))}
     found["sensed_tiles"] = int(case.scheme.inviscid == "hybrid" and plan in ("fused", compact.NAME))
     if plan == compact.NAME or not kernels.trait("positivity", case.scheme.positivity, "limits_flux"):
@@ -51,9 +53,10 @@ def needed_fields(case: Case, plan: str) -> dict[str, int]:
 
 
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
-    """Return the number of reals of work memory per node, ghosts included. `plan`: the name of the plan. `is_viscous`:
-    whether the flow is viscous. Viscous flow needs the fluxes along three directions, and the primitive variables if
-    they do not fit into the array of the rates. The inviscid terms use the same memory before."""
+    """Return the number of reals of temporary memory per node, ghost nodes included, that the order of computation
+    called `plan` needs. `is_viscous`: whether the flow is viscous. Viscous flow needs the fluxes along three
+    directions, and the primitive variables if they do not fit into the array of the right-hand side. The inviscid terms
+    use the same memory before."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
     inviscid_work: int = PLANS[plan].work(equations)

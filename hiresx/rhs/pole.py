@@ -18,9 +18,10 @@ TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
 def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
-    """Set the metrics at the poles in `patches`. The Jacobian and the areas of the two other directions are those of
-    the next nodes. The area of the collapsed face is a small fraction of these. They are only used at the nodes of the
-    poles, where the equations are not solved, and for the direction of the characteristic variables there."""
+    """Set the metrics at the poles (faces that have collapsed to a line) in `patches` from the neighbouring nodes
+    inside the block: the Jacobian and the area vectors of the two other directions are the same, and the area vector of
+    the collapsed face is a small fraction. These metrics are only used at the nodes of the poles, where the equations
+    are not solved, and for the direction of the characteristic variables there."""
     patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
     if not patches:
         return
@@ -42,7 +43,8 @@ def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patc
 
 
 def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return the indexes [k, j, i] of the nodes of a patch and of the next nodes inside the block."""
+    """Return two tuples of slices [k, j, i]: the nodes of the boundary patch `patch`, and the next nodes inside the
+    block."""
     d, inward = direction(patch.face), -side(patch.face)
     i, j, k = ((lo + inward, hi + inward) if e == d else (lo, hi) for e, (lo, hi) in enumerate(patch.range))
     return slices(patch.range), slices((i, j, k))

@@ -63,8 +63,8 @@ class Planes:
             )
 
     def read(self, first: int, last: int) -> np.ndarray:
-        """Read the planes number `first` to `last` - 1, interpolated to the nodes: (planes, variables, nodes). Raises
-        HiresxError if the density or the pressure is not positive."""
+        """Return rho, u, v, w, p of the recorded planes `first` to `last` - 1, interpolated to the n nodes of the face,
+        as an array (planes, 5, n). Raises HiresxError if an interpolated density or pressure is not positive."""
         found = self.file.read(first, last, self._points)
         values = np.zeros((*found.shape[:2], self._weights.shape[1]))
         for column, weight in zip(self._columns, self._weights, strict=True):
@@ -80,7 +80,7 @@ class Planes:
         return values
 
     def place(self, time: float) -> int:
-        """Return the index of the last recorded plane that is not later than `time`, in L / c_ref."""
+        """Return the index of the last recorded plane that is not later than `time` of this run, in L / c_ref."""
         times, t = self.file.times, self.begin + time
         if self.period > 0:
             t -= self.period * np.floor((t - times[0]) / self.period)
@@ -88,8 +88,8 @@ class Planes:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Check the precursor inflows of the whole blocks. Only places and times are read from the files. Raises the errors
-    of `Planes`."""
+    """Raise HiresxError if the planes in the file of a precursor inflow do not fit its face or the duration of the run.
+    Only coordinates and times are read from the files. `decomposition`: the blocks of the grid."""
     for patch in decomposition.patches:
         if isinstance(patch.condition, Spec):
             block = decomposition.blocks[patch.block]
@@ -132,13 +132,17 @@ class PrecursorInflow(GivenNodes):
 
     @property
     def is_prepared(self) -> bool:
+        """Whether the device stores all recorded planes, so that the host need not read more."""
         return self._room == self._count
 
     @property
     def moves(self) -> bool:
+        """True, since the device interpolates the prescribed state in time."""
         return True
 
     def prepare(self, time: float) -> None:
+        """Copy to the device those recorded planes that are needed at `time`, in L / c_ref, and start to read the next
+        ones."""
         if self.is_prepared:
             return
         place = self._planes.place(time)
@@ -154,6 +158,7 @@ class PrecursorInflow(GivenNodes):
         self._coming = ahead, self._read(ahead)
 
     def finish_reads(self) -> None:
+        """Wait until the planes that are read in the background are complete."""
         if self._coming is not None:
             wait([self._coming[1]])
 
@@ -195,6 +200,8 @@ class PrecursorInflow(GivenNodes):
         self._first = first
 
     def move(self, clock: Any, share: float) -> None:
+        """Interpolate the prescribed state on the device between recorded planes, at the start of the time step plus
+        the fraction `share` of its size, both read from the device array `clock`."""
         planes = self._planes
         self._launch(
             "precursor_planes", (self._points, 1, 1), n=self._points, planes=self._count, begin=float(planes.begin),

@@ -44,8 +44,9 @@ class FaceWaves:
         self._weights = backend.zeros((2 * len(frequencies),), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Compute the `target` on the device. `launch`: the function that launches a kernel (`Program.launch`). The
-        values are those at the time of the device's `clock` plus the fraction `share` of the step."""
+        """Compute the sums of waves on the device and write them to the target array. `launch`: the function that
+        launches a kernel (`Program.launch`). The time is the start of the time step plus the fraction `share` of its
+        size, both read from the device array `clock`."""
         launch(
             "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
             frequency=self._frequency, clock=clock, weights=self._weights,
@@ -86,13 +87,15 @@ class InTime:
 
     @classmethod
     def together(cls, several: Sequence["InTime"]) -> "InTime":
-        """Return the values at the places of all `several`, one behind the other (n,). They have one function."""
+        """Return one object for the points of all objects `several`, one behind the other (n,), which must have the
+        same function."""
         first = several[0]
         places = [np.concatenate([np.ravel(one._places[d]) for one in several]) for d in range(len(first._places))]
         return cls(first._function, places, first._steady, first._where)
 
     def values(self, t: float) -> list[np.ndarray]:
-        """Return all quantities at the time `t` (in L / c_ref), as arrays that broadcast to the shape of x."""
+        """Return the values of the function at time `t` (in L / c_ref), a list of arrays that broadcast to the shape of
+        x."""
         if self._waves is not None:
             return at(self._waves, t)
         found = self._function(*self._places, t)
@@ -104,8 +107,9 @@ class InTime:
         return at(found, t)
 
     def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
-        """Return an object that updates `target` on the device from now on. The result is None if only the host can
-        compute the values, or if they are constant in time. The amplitudes on the host are freed."""
+        """Return an object that computes the values on the device and writes them to `target` at any time. The result
+        is None if only the host can compute the values, or if they are constant in time. The amplitudes on the host are
+        freed."""
         if self._waves is None or self.fixed:
             return None
         found, self._waves = FaceWaves(backend, self._waves, target), None

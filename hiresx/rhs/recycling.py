@@ -92,7 +92,7 @@ class Plane:
             raise HiresxError(
                 f"{self._who}: grid lines along the span, {spec.span}, are not straight, or not evenly divided",
                 "fluctuations are departures from the mean along the span, in x, y and z, and are shifted by nodes: "
-                "take a grid that is drawn out along it",
+                "take a grid that is extruded along it",
             )
         self._shift = round(spec.shift * (hi - lo - self._twice))
         # A row on a face of the block gets its values from the condition of that face, which comes later.
@@ -103,8 +103,8 @@ class Plane:
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """Return a view of the values [..., k, j, i] of a face as an array (..., layer, span). The index layer runs
-        across the boundary layer, span along the span."""
+        """Return a view of the values [..., k, j, i] at the nodes of a face as an array (..., layer, span), whose last
+        axis runs along the span, and the axis before across the boundary layer."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
         # the direction with the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
@@ -145,12 +145,13 @@ class Plane:
 
     @property
     def friction(self) -> float:
-        """Ratio of the friction velocity at the face to that at the plane."""
+        """Friction velocity at the inflow divided by the friction velocity at the recycling plane."""
         return self._spec.friction or self._spec.growth**0.125
 
     def target(self, q: np.ndarray) -> np.ndarray:
-        """Return the conservative state (5, layer, span) that the face gets, from the state `q` (5, layer, span) of the
-        recycling plane."""
+        """Return the conservative variables (5, layer, span) that the inflow face gets: the mean flow plus the shifted
+        and rescaled fluctuations of the recycling plane. `q` (5, layer, span): the conservative variables on that
+        plane."""
         found = primitive(self._gamma, q)
         rho, u, v, w, p = self._mean
         temperature = p / rho
@@ -198,9 +199,10 @@ class _WeightedRows:
 
 
 def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[..., Any]]) -> dict[int, Plane]:
-    """Return the planes of all recycling inflows of the whole blocks, as a dictionary by the number of their patch.
-    `profile`: for the name of a function of case.py it returns a function that returns rho, u, v, w, p at places x, y,
-    z. Raises the errors of `Plane`."""
+    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, as a dictionary by
+    the number of the boundary patch of the inflow. `whole`: the blocks of the grid. `profile`: returns, for the name of
+    a function of case.py, a function that returns rho, u, v, w, p at points x, y, z. Raises HiresxError if the span,
+    the wall or the distance of the plane do not suit the block."""
     return {
         place: Plane(whole, patch, profile(patch.condition.function), case.gas.gamma)
         for place, patch in enumerate(whole.patches)
@@ -209,7 +211,9 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
 
 
 def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
-    """Return the `planes` of the case, with the functions of case.py. Raises the errors of `Plane`."""
+    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, as `planes` does,
+    with the mean flow of case.py. Raises HiresxError if the span, the wall or the distance of a plane do not suit the
+    block."""
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
@@ -219,14 +223,14 @@ class RecyclingInflow(GivenNodes):
     of_patch = False
 
     def put(self, values: np.ndarray) -> None:
-        """Set the conservative state `values` (5, n2, n1) of the face's nodes."""
+        """Set the prescribed conservative variables at the nodes of the face to `values` (5, n2, n1)."""
         made = np.ascontiguousarray(values.astype(self._target.dtype))
         self._backend.copy(self._target, self._backend.to_device(made))
 
 
 class Recycling:
     """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `states`,
-    `conditions`: the parts of this rank and their boundary conditions. `profile`: as in `planes`. Collective, since a
+    `conditions`: the blocks of this rank and their boundary conditions. `profile`: as in `planes`. Collective, since a
     plane may be divided among ranks. `any`: whether any rank has such an inflow. Raises the errors of `Plane`."""
 
     def __init__(
@@ -251,7 +255,7 @@ class Recycling:
 
     @property
     def any(self) -> bool:
-        """True if the case has recycling inflows."""
+        """Whether the case has inflows of type `recycling-inflow`."""
         return bool(self._planes)
 
     def __call__(self) -> None:

@@ -12,9 +12,10 @@ from hiresx.rhs.inviscid import face_nodes
 
 
 def repeat_at_faces(program: Program, state: BlockState, name: str, patches: Sequence[Patch]) -> Iterator[Call]:
-    """Yield the launches that fill the ghosts of the field `name` of a block behind its faces with `patches`, which are
-    those of all blocks. The ghosts have the values of the face's nodes, or are mirror images (`Field.mirrored`). Those
-    of nodes that are connected or patched are replaced when the exchange is complete."""
+    """Yield the kernel launches that fill the ghost layers of the field `name` of a block behind its physical faces.
+    The ghost nodes get the values of the nodes on the face, or of the mirrored nodes (`Field.mirrored`). `patches`: the
+    boundary patches of all blocks. Ghost nodes behind connected or patched nodes are replaced when the exchange is
+    complete."""
     array = state.array(name)
     for face in sorted({patch.face for patch in patches if patch.block == state.index}):
         d = direction(face)

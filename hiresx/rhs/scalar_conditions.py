@@ -55,28 +55,32 @@ class ScalarCondition(FaceCondition):
         self.share: Any = None
 
     def to_device(self, values: np.ndarray) -> Any:
-        """Return a device array with `values`, an array on the host. It has the number type of the block."""
+        """Return a copy of the host array `values` on the device, in the floating-point type of the block."""
         return self._backend.to_device(np.ascontiguousarray(values.astype(self.state.real)))
 
     @property
     def number(self) -> int:
-        """The number of the scalar, from 0."""
+        """The number of the passive scalar, counted from 0."""
         return self._number
 
     @property
     def holds(self) -> bool:
-        """Whether the case prescribes a value of the scalar."""
+        """Whether the case prescribes a value of the scalar at this patch."""
         return self._given is not None
 
     @property
     def is_prepared(self) -> bool:
+        """Whether the prescribed value of the scalar never has to be computed by the host again."""
         return self._given is None or self._given.known
 
     @property
     def moves(self) -> bool:
+        """Whether the prescribed value changes in time and is computed on the device."""
         return self._waves is not None
 
     def prepare(self, time: float) -> None:
+        """Evaluate the prescribed value on the host at `time`, in L / c_ref, and copy it to the device, unless it is
+        there."""
         if self._given is None or self._given.known or time == self._time:
             return
         values = self._given.values(time)[0].astype(self._target.dtype)
@@ -85,20 +89,27 @@ class ScalarCondition(FaceCondition):
         self._waves = self._given.on_device(self._backend, self._target)
 
     def move(self, clock: Any, share: float) -> None:
+        """Compute the prescribed value on the device, if it is a sum of waves, at the start of the time step plus the
+        fraction `share` of its size, both read from the device array `clock`."""
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 
     def viscous_primitives(self, w: Any) -> None:
+        """Extrapolate the scalar in `w` (variables, k, j, i), the primitive variables of the viscous terms, to the
+        ghost layers."""
         if self.continued:
             rows, degree = w[self._row : self._row + 1], self.primitive_degree
             self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=degree, w=rows)
 
     def viscous_state(self) -> None:
+        """Extrapolate the conservative variable rho s of the scalar to the ghost layers, for the viscous terms."""
         if self.continued:
             degree, q, scalar = self.primitive_degree, self.state.q, self._scalar
             self._launch("scalar_ghost_state", self._box, **self._nodes, degree=degree, q=q, scalar=scalar)
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Extrapolate the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), to the ghost
+        layers."""
         rows = fluxes[self._direction][self._row : self._row + 1]
         self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=self.flux_degree, w=rows)
 
@@ -126,17 +137,21 @@ class ScalarSymmetry(ScalarCondition):
     continued = False
 
     def ghost(self) -> None:
+        """Set the scalar in the ghost layers behind the wall."""
         self._wall_ghosts()
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`, such that no scalar crosses
+        the wall."""
         self._close(fluxes)
 
 
 class ScalarSymmetryPlaces(ScalarSymmetry):
-    """The condition of a passive scalar at slip walls whose ghosts take their values at mirrored places. Its ghosts are
-    filled together with those of the gas."""
+    """The condition of a passive scalar at slip walls whose ghost nodes take their values at mirrored points. They are
+    filled together with the ghost nodes of the gas."""
 
     def ghost(self) -> None:
+        """Do nothing: the ghost nodes are interpolated together with the ghost nodes of the gas."""
         pass
 
 
@@ -152,13 +167,17 @@ class ScalarWall(ScalarCondition):
         self._takers = takers(face.state, face.patch, face.cut)
 
     def node(self) -> None:
+        """Set the scalar at the nodes of the wall to its prescribed value, if there is one."""
         if self._given is not None:
             self._hold_nodes()
 
     def ghost(self) -> None:
+        """Set the scalar in the ghost layers behind the wall."""
         self._wall_ghosts()
 
     def rate(self) -> None:
+        """Correct the inviscid right-hand side of the scalar at the nodes next to the wall, so that the scheme
+        conserves it."""
         u, v, w = cast(NoSlipWall, self.patch.condition).velocity
         self._launch(
             "no_slip_scalar", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
@@ -168,10 +187,14 @@ class ScalarWall(ScalarCondition):
         )  # fmt: skip
 
     def viscous_node(self, fluxes: Any) -> None:
+        """Set the diffusive flux of the scalar at the nodes of the wall, in `fluxes[direction]`, to zero unless its
+        value is prescribed."""
         if self._given is None:
             self._launch("scalar_shut", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`: for zero flux at the wall,
+        or extrapolated if the value of the scalar is prescribed."""
         if self._given is None:
             self._launch("scalar_behind", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
         else:
@@ -187,6 +210,7 @@ class Prescription(ScalarCondition):
     flux_degree = 3
 
     def node(self) -> None:
+        """Set the scalar at the nodes on the face and in the ghost layers to its prescribed value."""
         n1, n2 = self.extent
         self._launch(
             "scalar_given", self._box, **self._nodes, n1=n1, n2=n2, target=self._target, q=self.state.q,
@@ -205,6 +229,8 @@ class OpenFace(ScalarCondition):
         return int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0))
 
     def ghost(self) -> None:
+        """Set the scalar in the ghost layers: entering gas has the prescribed value or the value at the node on the
+        face."""
         s = self.state
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,
@@ -212,9 +238,12 @@ class OpenFace(ScalarCondition):
         )  # fmt: skip
 
     def hold(self) -> None:
+        """Store that part of the scalar's right-hand side that does not follow from the density, before the outflow
+        changes it."""
         self._following("scalar_hold")
 
     def follow(self) -> None:
+        """Adapt the right-hand side of the scalar to the right-hand side of the density, which the outflow has set."""
         self._following("scalar_follow")
 
     def _following(self, kernel: str) -> None:
@@ -234,12 +263,17 @@ class SubsonicOpenFace(OpenFace):
         self._launch(kernel, self._box, **self._face, transported=transported, q=q, scalar=scalar, **row)
 
     def viscous_primitives(self, w: Any) -> None:
+        """Set the ghost layers of the scalar in `w` (variables, k, j, i), the primitive variables of the viscous
+        terms."""
         self._close_subsonic("subsonic_scalar", w=w[self._row : self._row + 1])
 
     def viscous_state(self) -> None:
+        """Set the ghost layers of the conservative variable rho s of the scalar, for the viscous terms."""
         self._close_subsonic("subsonic_scalar_state")
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), such
+        that its derivative along the grid line is zero at the face."""
         metrics = {"m": self.state.areas[self._direction], "jacobian": self.state.jacobian}
         rows = fluxes[self._direction][self._row : self._row + 1]
         self._close_subsonic("subsonic_scalar_flux", **metrics, flux=rows)
@@ -251,6 +285,8 @@ class ScalarSupersonicOutflow(OpenFace):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`, computed from the
+        extrapolated flow."""
         self._leaving_flux(fluxes[self._direction][self._row : self._row + 1], 1, self._inverse_reynolds)
 
 
@@ -261,6 +297,7 @@ class PrescribedInflow(SubsonicOpenFace):
     gives_nodes = True
 
     def node(self) -> None:
+        """Set the scalar at the nodes on the face to its prescribed value."""
         self._hold_nodes()
 
 
@@ -272,6 +309,8 @@ class WithTheGas(ScalarCondition):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Do nothing: the ghost layers of the scalar's flux are set together with the ghost layers of the fluxes of the
+        gas."""
         pass
 
 
@@ -282,6 +321,8 @@ class LeaningAxis(WithTheGas):
     flux_degree = 2
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Extrapolate the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), to the ghost
+        layers by parabolas."""
         ScalarCondition.viscous_flux(self, fluxes)
 
 
@@ -303,7 +344,8 @@ _MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": ScalarSymmetryPlaces, 
 
 
 def check(case: Case, patches: Sequence[Patch]) -> None:
-    """Raises HiresxError if the grid has a feature that passive scalars do not support."""
+    """Raise HiresxError if `case` has passive scalars and a boundary patch in `patches` has a condition that is not
+    defined for scalars."""
     if not case.all_scalars:
         return
     for patch in patches:
@@ -315,8 +357,9 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
 
 
 def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[ScalarCondition]:
-    """Yield the boundary conditions of all passive scalars on one face. `function(name, given)`: returns the value of
-    the scalar `name` by the function of case.py called `given`."""
+    """Yield the boundary conditions of all passive scalars on one boundary face of the gas. `function(name, given)`:
+    returns the function of x, y, z, t that prescribes the scalar `name`, from the function of case.py called
+    `given`."""
     case, spec = face.case, face.patch.condition
     assert spec.kernel is not None  # `check` has ensured this
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)
@@ -329,8 +372,8 @@ def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[Sc
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Set the weights `share` of no-slip walls that prescribe a value of the same scalar, at nodes where several of
-    them meet (`hiresx.rhs.wall_corners`)."""
+    """Set the weights (the attribute `share`) with which no-slip walls that prescribe the same scalar set the nodes
+    where several of them meet (`hiresx.rhs.wall_corners`). `conditions`: all boundary conditions."""
     walls = [c for c in conditions if isinstance(c, ScalarWall) and c.holds]
     for state, number in {(id(c.state), c.number): (c.state, c.number) for c in walls}.values():
         here = [c for c in walls if c.state is state and c.number == number]
@@ -343,7 +386,7 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
 
 
 def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
-    """Return the launches that relax the passive scalars to their prescribed values in a sponge layer."""
+    """Return the kernel launches that relax the passive scalars to their prescribed values in the sponge `layer`."""
     of_gas, scalars = layer.call, case.sponge[layer.number].scalars
     alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [

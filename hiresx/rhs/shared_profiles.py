@@ -46,9 +46,10 @@ class SharedProfile:
         self._made: dict[float, Any] = {}
 
     def prepare(self, time: float) -> bool:
-        """Set the values of all patches to those at `time`, in L / c_ref. Returns False, and sets nothing, if the
-        patches have to evaluate the function one by one: if it returns waves, which the device then computes, or if its
-        values for all patches together are not those for each of them."""
+        """Set the prescribed values at all patches to those at `time`, in L / c_ref, by one call of the function, and
+        return True. Return False, and set nothing, if the patches have to evaluate the function one by one: if it
+        returns waves, which the device then computes, or if its values for all patches together differ from those for
+        each patch."""
         if time == self._time:
             return True
         made = self._made.pop(time, None)
@@ -82,7 +83,8 @@ class SharedProfile:
 
 
 def shared_profiles(backend: Backend, conditions: Iterable[FaceCondition], gamma: float) -> list[SharedProfile]:
-    """Return a `SharedProfile` for each function of the case that gives the values of several `conditions`."""
+    """Return a `SharedProfile` for each function of the case that prescribes time-dependent values at several boundary
+    patches. `conditions`: all boundary conditions. `gamma`: ratio of specific heats."""
     alike: dict[str, list[Profile]] = {}
     for c in conditions:
         if isinstance(c, Profile) and c.shared_function is not None:

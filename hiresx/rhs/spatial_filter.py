@@ -16,22 +16,23 @@ from hiresx.rhs.terms import SHOCK_SENSOR
 
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError for a filter so strong that it would reverse the sign of the shortest waves of the grid."""
+    """Raise HiresxError if the explicit filter of `case` is so strong that it would reverse the sign of the shortest
+    waves of the grid."""
     directions = max(len(block.active) for block in blocks)
     # one third as a decimal number may be rounded up
     if case.filter is not None and case.filter.strength * directions > 1 + 1e-3:
         raise HiresxError(
-            f"filter.strength = {case.filter.strength:g} along {directions} directions takes more away than there is "
+            f"filter.strength = {case.filter.strength:g} along {directions} directions reverses the sign "
             "of the shortest waves of the grid",
             f"set filter.strength to {1 / directions:.3g} at most",
         )
 
 
 def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarray:
-    """Return the half-width of the filter at each node of a part, along i, j and k: (3, nk, nj, ni). In the interior it
-    is `reach`, for the order 2 `reach`. At nodes less than `reach` nodes from one of the `patches` it is the distance
-    from the patch in nodes, with a negative sign at the upper end of a line. On a patch it is 0, because the boundary
-    condition sets the nodes."""
+    """Return the half-width of the explicit filter, in nodes, at each node of a block along i, j and k: (3, nk, nj,
+    ni). In the interior it is `reach`, for the order 2 `reach`. At nodes less than `reach` nodes from one of the
+    boundary `patches` it is the distance from the patch, with a negative sign at the upper end of a grid line. On a
+    patch it is 0, because the boundary condition sets the nodes."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros(shape, dtype=bool)
     for d in state.active:
@@ -58,9 +59,10 @@ def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarr
 def filter_calls(
     case: Case, backend: Backend, program: Program, states: Sequence[BlockState], patches: Sequence[Patch]
 ) -> list[list[Call]]:
-    """Return the launches that filter the parts: first the changes of all parts, then the state. With the hybrid scheme
-    they read the shock sensor of the last stage, whose halos must be filled. `patches`: the patches of the parts of
-    this rank."""
+    """Return the kernel launches that apply the explicit filter to the blocks `states`, as two lists of independent
+    launches: the first compute the changes, the second add them to the state. With the hybrid scheme they read the
+    shock sensor of the last stage, whose ghost layers must be filled. `patches`: the boundary patches of these
+    blocks."""
     assert case.filter is not None
     changes, sums = [], []
     for state in states:

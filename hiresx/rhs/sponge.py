@@ -13,8 +13,9 @@ from hiresx.rhs.layers import along, shares
 
 
 def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
-    """Return the depth of each node of `block` in the layer, as a fraction from 0 to 1 (nk, nj, ni), and the index box
-    of the nodes in it (None if there are none). `spec`: the table [[sponge]]."""
+    """Return the depth of each node of `block` in a sponge, as a fraction from 0 to 1 (nk, nj, ni), and the smallest
+    index box, slices [k, j, i], that contains all nodes in the sponge (None if there are none). `spec`: the table
+    [[sponge]]."""
     share = shares(spec, along(spec.axis, block.x, block.y, block.z))
     inside = np.argwhere(share > 0)
     if len(inside) == 0:
@@ -25,8 +26,8 @@ def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice
 
 
 def layer_reals(spec: Any, block: Any) -> int:
-    """Return the number of reals that the layer of the table `spec` stores in `block`: sigma at each of its points, and
-    the state towards which the flow is forced, either once or at each point."""
+    """Return the number of reals that the sponge of the table `spec` stores in `block`: sigma at each of its points,
+    and the state towards which the flow is forced, either once or at each point."""
     share, box = share_and_box(spec, block)
     if box is None or not (spec.blocks is None or block.name in spec.blocks):
         return 0
@@ -35,8 +36,8 @@ def layer_reals(spec: Any, block: Any) -> int:
 
 
 def moments(values: np.ndarray) -> np.ndarray:
-    """Return the number, the sums and the sums of squares of `values` (variables, ...), an array (1 + 2 variables,).
-    The results of several parts can be added."""
+    """Return an array (1 + 2 variables,) with the number of entries per variable, the sums and the sums of squares of
+    `values` (variables, ...). Results of several arrays can be added."""
     flat = values.reshape(len(values), -1).astype(np.float64)
     return np.concatenate([[flat.shape[1]], flat.sum(axis=1), (flat * flat).sum(axis=1)])
 

@@ -21,9 +21,9 @@ _UNKNOWN = 0.5
 
 @cache
 def integral_length() -> float:
-    """Return the integral length of the random field, divided by the spacing of its lattice: the integral of its
-    autocorrelation over the distance, averaged over positions in the lattice. The field is an interpolation of random
-    numbers by B-splines, scaled to unit variance."""
+    """Return the integral length of the random field of synthetic turbulence, divided by the spacing of the lattice of
+    random numbers from which it is interpolated by B-splines: the integral of its autocorrelation over the distance,
+    averaged over positions in the lattice."""
     steps = 64
     at = (np.arange(steps) + 0.5) / steps
     share = np.stack([_spline(at - k) for k in (-1, 0, 1, 2)])
@@ -47,7 +47,7 @@ def _spline(x: np.ndarray) -> np.ndarray:
 
 
 def axes(velocity: Sequence[float]) -> np.ndarray:
-    """Return three orthogonal unit vectors (3, 3), one in each row, of which the first is along `velocity`. For a
+    """Return three orthogonal unit vectors (3, 3), one in each row, the first of which is along `velocity`. For a
     velocity along x they are along x, y and z; for y they are along y, z and x; for z along z, x and y."""
     along = np.array(velocity, float) / np.linalg.norm(velocity)
     across = np.eye(3)[(int(np.abs(along).argmax()) + 1) % 3]
@@ -57,9 +57,10 @@ def axes(velocity: Sequence[float]) -> np.ndarray:
 
 
 def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.ndarray:
-    """Return the Cholesky factors of stress tensors: the lower triangles xx, yx, yy, zx, zy, zz, (6, ...). `stresses`:
-    the components in the order of STRESSES. An eigenvalue may be zero. Raises HiresxError for a tensor with a negative
-    eigenvalue. `where(n)`: returns the name of place number n for the message."""
+    """Return the Cholesky factors of Reynolds-stress tensors: the entries xx, yx, yy, zx, zy, zz of the lower
+    triangles, (6, ...). `stresses`: the components xx, xy, yy, xz, yz, zz. An eigenvalue may be zero. Raises
+    HiresxError for a tensor with a negative eigenvalue. `where(n)`: returns the description of point number n for the
+    message."""
     xx, xy, yy, xz, yz, zz = (np.asarray(s, float).ravel() for s in stresses)
     small = _ROUND_OFF * np.maximum(np.maximum(np.abs(xx), np.abs(yy)), np.maximum(np.abs(zz), 1e-300))
 
@@ -143,8 +144,9 @@ class SyntheticTurbulence:
         self._planes = backend.zeros((4, 3, self._points), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Compute the `target` on the device. `launch`: the function that launches a kernel (`Program.launch`). The
-        values are those at the time of the device's `clock` plus the fraction `share` of the step."""
+        """Compute the mean flow plus the synthetic turbulence on the device and write it to the target array. `launch`:
+        the function that launches a kernel (`Program.launch`). The time is the start of the time step plus the fraction
+        `share` of its size, both read from the device array `clock`."""
         launch(
             "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,
             period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,

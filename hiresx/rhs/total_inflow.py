@@ -39,8 +39,11 @@ class TotalInflow(SubsonicFace):
             )
 
     def node(self) -> None:
+        """Set density, velocity and pressure at the nodes on the face from the given total pressure, total temperature
+        and direction and the outgoing acoustic wave."""
         q, area = self.state.q, self.state.areas[self._direction]
         self._launch("total_inflow_node", self._box, **self._face, direction=self._inward, **self._total, m=area, q=q)
 
     def ghost(self) -> None:
+        """Extrapolate the flow to the ghost nodes by quartics through the node on the face and nodes inside."""
         self._continue_flow(1.0)

@@ -49,9 +49,10 @@ def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
 def shares(
     size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
 ) -> list[CornerShares | None]:
-    """Return the weights of no-slip walls at nodes where several of them meet: an entry for each of `patches`, None for
-    a wall that meets no other. `size` (ni, nj, nk): the size of the part. `strides`: the strides of its padded arrays.
-    `holds`: for each wall, whether its temperature is given."""
+    """Return, for each of the no-slip walls `patches` of a block, the weights with which it sets the nodes where
+    several no-slip walls meet; None for a wall that meets no other. `size` (ni, nj, nk): the numbers of nodes of the
+    block. `strides`: the strides of its arrays with ghost layers. `holds`: for each wall, whether its temperature is
+    given."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
     # In the order in which the conditions write their nodes.
@@ -74,15 +75,15 @@ def shares(
 
 
 def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
-    """Return, for each of the walls `patches`, its weights at nodes where several walls meet, if all of them prescribe
-    a value of a scalar: arrays (n2, n1), or None for a wall that meets no other (see `CornerShares.held`). `size` (ni,
-    nj, nk): the size of the part."""
+    """Return, for each of the walls `patches` of a block, the weights (n2, n1) with which it sets a scalar at the nodes
+    where several walls meet, if all walls prescribe the value of the scalar; None for a wall that meets no other.
+    `size` (ni, nj, nk): the numbers of nodes of the block."""
     found = shares(size, (0, 0, 0), patches, [True] * len(patches))
     return [None if one is None else one.held for one in found]
 
 
 def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.ndarray:
-    """Return the mask [k, j, i] of the nodes of a part of `size` (ni, nj, nk) that lie on one of the walls
+    """Return the mask [k, j, i] of those nodes of a block of `size` (ni, nj, nk) that lie on one of the walls
     `patches`."""
     found = np.zeros(size[::-1], dtype=bool)
     for patch in patches:
@@ -91,10 +92,10 @@ def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.nda
 
 
 def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
-    """Set the entries of `near` to 0 for neighbours that lie on another wall, since these have the values of that wall.
-    Returns `near`. `near` (2, 2, n2, n1): the argument of this name that `hiresx.rhs.wall_ends.wall_arguments` returns
-    for the wall `patch`, on the host. `walls`: the mask [k, j, i] of the nodes of the other walls, from `beside_walls`.
-    """
+    """Set the entries of `near` to 0 for neighbouring nodes that lie on another wall, since these have the values of
+    that wall, and return `near`. `near` (2, 2, n2, n1): the entry "near" of the result of
+    `hiresx.rhs.wall_ends.wall_arguments` for the wall `patch`, on the host. `walls`: the mask [k, j, i] of the nodes of
+    the other walls."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
     for sides, axis in zip(near, (1, 0), strict=True):
@@ -121,10 +122,11 @@ class SlipCorners(NamedTuple):
 def slip_corners(
     size: tuple[int, int, int], patches: Sequence[Patch], areas: Callable[[int, Range], np.ndarray]
 ) -> list[SlipCorners | None]:
-    """Return, for each of the slip walls `patches` of a part of `size` (ni, nj, nk), the nodes where it meets other
-    slip walls obliquely. The result is None for a wall without such nodes. Nodes where walls meet at right angles are
-    left out: there the walls may remove their normal velocities one after the other, in any order. `areas(d, box)`:
-    returns the area vectors (3, nk, nj, ni) of direction d in a box of nodes."""
+    """Return, for each of the slip walls `patches` of a block of `size` (ni, nj, nk), the nodes where it meets other
+    slip walls obliquely, with the directions of velocity that remain free. The result is None for a wall without such
+    nodes. Nodes where walls meet at right angles are left out: there the walls may remove their normal velocities one
+    after the other, in any order. `areas(d, box)`: returns the area vectors (3, nk, nj, ni) of direction d in a box of
+    nodes."""
     none: list[SlipCorners | None] = [None] * len(patches)
     pairs = [
         (box, one, other)

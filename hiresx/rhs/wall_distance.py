@@ -42,7 +42,8 @@ class FacetTree(NamedTuple):
 
 
 def check(case: Case, whole: Decomposition) -> None:
-    """Raises HiresxError if a case needs the distance to walls, but none of its whole blocks has a wall."""
+    """Raise HiresxError if `case` needs the distance to walls, but no block of the grid `whole` has a no-slip or
+    modelled wall."""
     asked = _asking(case)
     if asked is not None and all(patch.condition.kernel not in WALLS for patch in whole.patches):
         key, hint = asked
@@ -96,8 +97,8 @@ class WallSearch:
 
 
 def wall_facets(whole: Decomposition) -> np.ndarray:
-    """Return the corners of the facets of all walls, (facets, 3, 3): facet, corner, coordinate. Raises HiresxError if
-    the grid has no wall."""
+    """Return the corners of the triangles into which all walls of the grid `whole` are divided, (facets, 3, 3): facet,
+    corner, coordinate. Raises HiresxError if the grid has no wall."""
     masks = _wall_nodes(whole)
     if not masks:
         raise _no_wall(f"the field {FIELD}")
@@ -105,9 +106,9 @@ def wall_facets(whole: Decomposition) -> np.ndarray:
 
 
 def images(whole: Decomposition) -> list[Motion]:
-    """Return the motions from a node to its periodic images, from which the distance to the walls is measured as well.
-    The first one is the identity. The others are products of the motions of connections, in which each motion or its
-    inverse occurs at most once."""
+    """Return the motions from a point to its periodic images in the grid `whole`, from which the distance to the walls
+    is measured as well. The first one is the identity. The others are products of the motions of periodic connections,
+    in which each motion or its inverse occurs at most once."""
     generators: list[Motion] = []
     for c in whole.connections:
         known = [m for g in generators for m in (g, g.inverse)]
@@ -124,8 +125,8 @@ def images(whole: Decomposition) -> list[Motion]:
 
 
 def facet_tree(facets: np.ndarray) -> FacetTree:
-    """Return a tree of bounding boxes of `facets` (n, 3, 3). Each box is divided at the median of the facets' centres
-    along their longest extent."""
+    """Return a tree of bounding boxes of the triangles `facets` (n, 3, 3), for the search of the nearest one. Each box
+    is divided at the median of the centres of its triangles along its longest extent."""
     lower, upper, centres = facets.min(axis=1), facets.max(axis=1), facets.mean(axis=1)
     bounds: list[np.ndarray] = []
     skip: list[int] = []

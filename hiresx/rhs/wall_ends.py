@@ -21,11 +21,11 @@ _GO_ON = ("patched", "pole")
 
 
 def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decomposition) -> dict[str, Any]:
-    """Return the arguments, by name, that every kernel along the wall `patch` needs, except the nodes. `cut`: the parts
-    of all ranks. n1 and n2 are the numbers of nodes of the patch along the two directions of the face. m1 and m2 are
-    the area vectors along these directions. `near` (2, 2, n2, n1) is 1 where the wall continues, and 0 where it does
-    not. The first axis of `near` is the direction of the face. The second axis is the side: the node before, then the
-    node behind."""
+    """Return the arguments, by name, that every kernel along the no-slip wall `patch` needs besides its nodes. `cut`:
+    the division of the grid among ranks. n1 and n2 are the numbers of nodes of the patch along the two directions of
+    the face. m1 and m2 are the area vectors along these directions. `near` (2, 2, n2, n1) is 1 where the wall continues
+    to the neighbouring node, and 0 where it does not. The first axis of `near` is the direction of the face. The second
+    axis is the side: lower, then higher index."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
     near = np.zeros((2, 2, n2, n1))
@@ -41,9 +41,9 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 
 def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
-    """Return how many nodes along the normal of a no-slip wall are corrected by its conservative closure: 3, or 1 if
-    another no-slip wall is fewer than eight nodes away (`closing_wall` of kernels/boundary/no_slip.h). `patch`: the
-    wall. `cut`: the parts of all ranks."""
+    """Return how many nodes along the normal of the no-slip wall `patch` its conservative closure corrects: 3, or 1 if
+    another no-slip wall is fewer than eight nodes away (`closing_wall` of kernels/boundary/no_slip.h). `cut`: the
+    division of the grid among ranks."""
     d = direction(patch.face)
     opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]
     crowded = state.size[d] < 8 and any(p.condition.kernel == _NO_SLIP for p in opposite)
@@ -65,8 +65,8 @@ class SlipEdge(NamedTuple):
 
 
 def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[SlipEdge]:
-    """Yield the edges at which the no-slip wall `patch` is continued by a slip wall on the same face. `cut`: the parts
-    of all ranks."""
+    """Yield the edges at which a slip wall on the same face continues the no-slip wall `patch`. `cut`: the division of
+    the grid among ranks."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     for tangent, (e, other) in enumerate(zip(tangents, tangents[::-1], strict=True)):
         for upper in (False, True) if e in state.active else ():

@@ -32,7 +32,8 @@ class Job:
 
 
 def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
-    """Return the runs for all numbers of ranks with all placements; a single rank has one placement only."""
+    """Return the runs of a scaling experiment: all numbers of ranks `ranks` with all placement strategies `placements`;
+    a single rank has one placement only."""
     return [Job(n, name) for n in ranks for name in (placements if n > 1 and placements else (None,))]
 
 
@@ -47,12 +48,12 @@ def run_jobs(
     say: Callable[[str], None] = lambda line: None,
     limit: float = 3600.0,
 ) -> Iterator[dict[str, Any]]:
-    """Run the jobs `todo`, and yield the result of `hiresx.scaling.measure` for each, with its `placement`. `mode`:
-    "strong" or "weak"; in weak scaling the number of nodes is proportional to the number of ranks. `steps`: steps of a
-    measurement, which is repeated `repeats` times. `backend`: the name of the backend. `transport`: the transport of
-    the halo exchange. `say`: a function that is called with lines on the progress. `limit`: largest number of seconds
-    of a job. Raises HiresxError for a grid whose nodes cannot be multiplied, if there is no MPI, and with the message
-    of a job that fails."""
+    """Make the runs `todo` of a scaling experiment one after the other, and yield the result of
+    `hiresx.scaling.measure` for each, with its `placement`. `mode`: "strong" or "weak"; in weak scaling the number of
+    nodes is proportional to the number of ranks. `steps`: time steps of a measurement, which is repeated `repeats`
+    times. `backend`: the name of the backend. `transport`: how ghost nodes are sent between ranks. `say`: a function
+    that is called with lines on the progress. `limit`: largest number of seconds of a run. Raises HiresxError for a
+    grid whose nodes cannot be multiplied, if there is no MPI, and with the message of a run that fails."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

@@ -30,11 +30,12 @@ def _advance(solver: Solver, steps: int) -> None:
 
 
 def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
-    """Measure the time of a step with and without overlap of the halo exchange with computation. Runs of `steps` steps
-    with and without overlap alternate, `repeats` times. Collective.
+    """Return the measured time of a step with and without overlap of the exchange of ghost nodes with computation. Runs
+    of `steps` steps with and without overlap alternate, `repeats` times. All ranks must call this.
 
-    Returns `step_s` and `step_without_overlap_s`: seconds per step of every repeat, on the slowest rank. With overlap
-    also, per step and rank: `stages`, the seconds of each part, and `waited_s`, the seconds of waiting for other ranks.
+    The result contains `step_s` and `step_without_overlap_s`: seconds per step of every repeat, on the slowest rank.
+    With overlap it also has, per step and rank: `stages`, the seconds of each part, and `waited_s`, the seconds of
+    waiting for other ranks.
     """
     solver, comm = simulation.solver, simulation.comm
     _advance(solver, WARM_UP)
@@ -80,7 +81,8 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the speed of a case on the ranks of this run and write the result. Returns the exit status."""
+    """Measure the speed of a case on the ranks of this run, write the result to a file, and return the exit status.
+    `arguments`: the command line; None: the command line of this process."""
     parser = argparse.ArgumentParser(prog="python -m hiresx.scaling.measure", description=__doc__.splitlines()[0])
     parser.add_argument("case", help="a case file")
     parser.add_argument("result", type=Path, help="file to write")

@@ -59,8 +59,8 @@ class Rates(Table):
 
     @classmethod
     def read(cls, path: Path) -> "Rates":
-        """Read the rates from a file. Raises HiresxError for a file that cannot be read, lacks a rate, or has an
-        unknown one."""
+        """Return the measured rates of a machine that the JSON file `path` contains. Raises HiresxError for a file that
+        cannot be read, lacks a rate, or has an unknown one."""
         try:
             rates = cls.model_validate(json.loads(path.read_bytes()))
         except ValidationError as error:
@@ -77,8 +77,9 @@ class Rates(Table):
 
 
 def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
-    """Predict every (ranks, case) as `predict` does, and add `speedup` and `efficiency` of the rate relative to the
-    fewest ranks, as in `hiresx.scaling.scaling_table`."""
+    """Return the predicted time of a step for every pair (number of ranks, case) in `cases`, as `predict` does, with
+    `speedup` and `efficiency` relative to the fewest ranks, as in `hiresx.scaling.scaling_table`. `rates`: measured
+    rates of the machine."""
     found = [predict(case, ranks, rates) for ranks, case in cases]
     first = min(found, key=lambda row: row["ranks"])
     base = first["points"] / first["step_s"] / first["ranks"]
@@ -89,9 +90,9 @@ def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any
 
 
 def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
-    """Predict one step of a case on `ranks` ranks: `step_s`, `work_s` and `exchange_s` (in s) of the slowest rank, and
-    the `busiest` link. `rates`: measured rates of the machine. Raises HiresxError for more ranks than the machine has
-    GPUs."""
+    """Return the predicted times of one step of `case` on `ranks` ranks: `step_s`, `work_s` and `exchange_s` (in s) of
+    the slowest rank, and the name of the `busiest` link. `rates`: measured rates of the machine. Raises HiresxError for
+    more ranks than the machine has GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
     cut = split(whole, partition(whole, ranks))
     points = points_by_rank(cut.parts, ranks)

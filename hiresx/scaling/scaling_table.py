@@ -6,12 +6,11 @@ from typing import Any
 
 
 def rows(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row for each of the `runs`, which are results of `hiresx.scaling.measure` with `placement`, in their
-    order. All seconds are per step.
+    """Return one row of figures for each of the `runs` of a scaling experiment, which are results of
+    `hiresx.scaling.measure` with `placement`, in their order. All seconds are per step.
 
     - `step_s`: the median of the repeats, with their `least` and `most`.
-    - `speedup`, `efficiency`: those of the rate in points times steps per second, relative to the run with the fewest
-      ranks.
+    - `speedup`, `efficiency`: relative to the run with the fewest ranks, computed from points times steps per second.
     - `sssp`: points * steps / (ranks * seconds), the metric of the SENSEI paper.
     - `wait`: the fraction of the step in which ranks waited for others, averaged over the ranks; `wait_most`: the
       largest fraction.

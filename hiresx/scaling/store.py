@@ -29,18 +29,19 @@ COLUMNS = {
 
 
 def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the names of the parts of a step that occur in any of the `rows`."""
+    """Return the names of the parts of a time step that occur in any of the `rows` of a scaling experiment."""
     return list(dict.fromkeys(name for row in rows for name in row["stages"]))
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write `document` as JSON. Raises HiresxError if `path` cannot be written."""
+    """Write the result `document` of a scaling experiment as JSON to the file `path`. Raises HiresxError if it cannot
+    be written."""
     files.write_text(path, json.dumps(document, indent=1))
 
 
 def write_netcdf(path: Path, document: dict[str, Any]) -> None:
-    """Write the rows of `document` as netCDF, with the dimension `run` and the variables `ranks`, `placement` and
-    COLUMNS. Raises HiresxError if `path` cannot be written."""
+    """Write the rows of `document`, the result of a scaling experiment, as netCDF to the file `path`, with the
+    dimension `run` and the variables `ranks`, `placement` and COLUMNS. Raises HiresxError if it cannot be written."""
     netCDF4 = library()
 
     rows = document["rows"]
@@ -63,8 +64,9 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
 
 
 def draw(path: Path, document: dict[str, Any]) -> None:
-    """Draw step time and efficiency over the number of ranks, measured and predicted, and the parts of a step, to the
-    file `path`. Raises HiresxError if matplotlib is missing, and if `path` cannot be written."""
+    """Draw step time and efficiency over the number of ranks, measured and predicted, and the parts of a step, and
+    write the picture to the file `path`. `document`: the result of a scaling experiment. Raises HiresxError if
+    matplotlib is missing, and if the file cannot be written."""
     picture_file.require_matplotlib()
     with picture_file.style():
         picture_file.save(_figure(document), path)

@@ -6,9 +6,9 @@ from hiresx.errors import HiresxError
 
 
 def refine_for_ranks(case: Case, times: int) -> Case:
-    """Return `case` with `times` as many nodes and the same lengths. Each prime factor of `times`, the largest first,
-    multiplies the number of nodes of the direction that has the fewest at that point. Raises HiresxError for a grid
-    without a key `grid.n` that lists the nodes of all directions."""
+    """Return `case` with `times` as many nodes and the same lengths, for weak scaling. Each prime factor of `times`,
+    the largest first, multiplies the number of nodes of the direction that has the fewest at that point. Raises
+    HiresxError for a grid without a key `grid.n` that lists the nodes of all directions."""
     n = getattr(case.grid, "n", None)
     if times == 1:
         return case

@@ -40,7 +40,8 @@ class Adaptations:
 
     @classmethod
     def of(cls, ground: Domain) -> "Adaptations | None":
-        """Return the record for a run that begins with the decomposition `ground`; None if its tiles do not change."""
+        """Return the record of refinement changes for a run that begins with the blocks `ground`; None if its tiles do
+        not change."""
         if ground.hierarchy is None:
             return None
         made = cls()
@@ -48,7 +49,7 @@ class Adaptations:
         return made
 
     def count(self, whole: Decomposition) -> None:
-        """Record the numbers of tiles and of nodes of each level of `whole`, the present blocks."""
+        """Record the present numbers of tiles and of nodes of each level of refinement. `whole`: the present blocks."""
         assert whole.levels is not None
         self.blocks, self.points = ([0] * (whole.levels.finest + 1) for _ in range(2))
         for block, tile in zip(whole.blocks, whole.levels.tiles, strict=True):
@@ -57,7 +58,8 @@ class Adaptations:
         self.most_nodes = max(self.most_nodes, whole.points)
 
     def remark(self) -> str | None:
-        """Return a warning if the changes of the tiles took a large part of the time of the run; None otherwise."""
+        """Return a warning if the changes of the refinement took a large part of the time of the run; None
+        otherwise."""
         changing = self.look_s + self.change_s
         if changing <= LARGE_SHARE * (changing + self.step_s):
             return None
@@ -68,7 +70,7 @@ class Adaptations:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the record as JSON data, for run.json."""
+        """Return the record of refinement changes as a dictionary for run.json."""
         mean = self.node_steps / self.steps if self.steps else None
         return {key: value for key, value in vars(self).items() if key != "node_steps"} | {"mean_nodes": mean}
 
@@ -82,13 +84,14 @@ class AdaptedRun(RecutRun):
     _cutting: Callable[[Decomposition], Sequence[Part]] | None
 
     def adapt(self) -> bool:
-        """Evaluate the criterion of refinement and change the tiles accordingly, as `run` does before every
-        `refine.every`-th step. The states of tiles that remain are not changed; those of new tiles are interpolated.
-        Returns whether any tile has changed; `solver`, `blocks` and `attachments` are then new objects. Collective.
-        Raises HiresxError for a case without a criterion, for more nodes than `refine.most_nodes`, and if the memory is
-        too small. The run is then unchanged; in the last two cases a checkpoint is written."""
+        """Evaluate the criterion of refinement and change the tiles (boxes of nodes of finer levels) accordingly, as
+        `run` does before every `refine.every`-th step, and return whether any tile has changed. If so, `solver`,
+        `blocks` and `attachments` are new objects. The states of tiles that remain are not changed; the states of new
+        tiles are interpolated. All ranks must call this. Raises HiresxError for a case without a criterion, for more
+        nodes than `refine.most_nodes`, and if the memory is too small. The run is then unchanged; in the last two cases
+        a checkpoint is written."""
         if self.adaptations is None or self._ground.hierarchy is None:
-            raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
+            raise HiresxError("the levels of this run do not change", "give refine.criterion")
         began = wall.monotonic()
         self.solver.complete_if_set()
         hierarchy, levels = self._ground.hierarchy, self._ground.whole.levels

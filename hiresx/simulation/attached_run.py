@@ -49,18 +49,19 @@ class AttachedRun:
 
     @property
     def restarted(self) -> list[str]:
-        """Lines that name the checkpoint from which the run continues and the files that were ignored. The list is
-        emptied when they are printed."""
+        """Lines of text that name the checkpoint from which the run continues and the files that were ignored. The list
+        is emptied when they are printed."""
         return self._continuation.notes
 
     @property
     def profiles(self) -> dict[str, Any]:
-        """Functions that replace those of case.py which boundary conditions and sponges name."""
+        """The functions given to the simulation that replace functions of case.py in boundary conditions and sponges,
+        by name."""
         return dict(self._profiles)
 
     @property
     def restarts(self) -> list[dict[str, Any]]:
-        """The restarts of this run and of the runs that it continues, as in run.json."""
+        """Records of the restarts of this run and of the runs that it continues, as in run.json."""
         return self._continuation.restarts
 
     @property
@@ -70,12 +71,12 @@ class AttachedRun:
 
     @property
     def time(self) -> float:
-        """Time reached, in L / c_ref (0 with local time steps)."""
+        """Time that the run has reached, in L / c_ref (0 with local time steps)."""
         return self.solver.time
 
     @property
     def step_count(self) -> int:
-        """Number of steps of the run so far."""
+        """Number of time steps that the run has made so far."""
         return self.solver.steps
 
     def _build_attachments(self) -> list[Attachment]:

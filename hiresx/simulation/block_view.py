@@ -29,9 +29,9 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
-        """Return a copy of rho, u, v, w, p, a passive scalar, a field for output (hiresx.device.fields) or a derived
-        variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni). Gradients are one-sided at the edges of a part.
-        Raises HiresxError for an unknown name."""
+        """Return a copy of a variable at the nodes of this block, (nk, nj, ni): rho, u, v, w, p, a passive scalar, a
+        field for output (hiresx.device.fields) or a derived variable (hiresx.output.fields.derived.VARIABLES).
+        Gradients are one-sided at the edges of the nodes that this rank has. Raises HiresxError for an unknown name."""
         state = self._solver.primitives(self._index)
         if not isinstance(name, str):
             raise derived.unknown_variable(name, list(dict.fromkeys([*state, *derived.VARIABLES, *output_fields()])))
@@ -52,8 +52,8 @@ class BlockView:
         """Replace the state by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
         keep their values. A rank may set any of its blocks: the conditions at faces and the values of shared nodes are
         imposed by the next `step`, `run`, `adapt` or `rebuild` of the simulation. Raises HiresxError, with the state
-        unchanged, for what holds no real numbers, for arrays of another shape or with masked entries, and for the first
-        node whose values are not finite, or whose rho or p is not positive."""
+        unchanged, for arguments that are not real numbers, for arrays of another shape or with masked entries, and for
+        the first node whose values are not finite, or whose rho or p is not positive."""
         state: dict[str, np.ndarray] = {}
         known = self._solver.layout.equations.scalars
         if unknown := [name for name in scalars or {} if name not in known]:

@@ -69,8 +69,8 @@ def _again(solver: Solver) -> str:
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
-    """Return the `norms` of the solver: the root mean squares of dq/dt (5,), the least density and the least pressure.
-    Raises BlowUp if they are not valid. Collective."""
+    """Return the root mean squares of dq/dt (5,), the least density and the least pressure of the flow. Raises BlowUp
+    if one of them is not finite or density or pressure is not positive. All ranks must call this."""
     norms, density, pressure = solver.norms()
     if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")
@@ -79,8 +79,8 @@ def check(solver: Solver) -> tuple[np.ndarray, float, float]:
 
 def find(solver: Solver, otherwise: str) -> BlowUp:
     """Return the error for the first node whose density or pressure is not a positive number, or for a formula of
-    [source] that is not finite. If there is none, return an error with the text `otherwise`. Collective: the error is
-    the same on all ranks, and must be raised on all."""
+    [source] that is not finite. If there is no such node, return an error with the text `otherwise`. All ranks must
+    call this; the error is the same on all of them, and must be raised on all."""
     if (of_source := find_in_source(solver)) is not None:
         return of_source
     found = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
@@ -91,7 +91,7 @@ def find(solver: Solver, otherwise: str) -> BlowUp:
 
 def find_in_source(solver: Solver) -> BlowUp | None:
     """Return the error for the first node with a valid state at which a formula of [source] is not finite, now or at a
-    time within the next step; None if there is none. Collective."""
+    time within the next step; None if there is none. All ranks must call this."""
     if solver.case.source is None:
         return None
     found = [first for first in solver.comm.allgather(_first_of_source(solver)) if first is not None]
@@ -142,7 +142,7 @@ def _first_of_source(solver: Solver) -> OfSource | None:
 
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
-    """Return the error for a flow that failed at an unknown place. `what`: the text of the error."""
+    """Return the error for a flow that failed at an unknown position. `what`: the reason, for the message."""
     return BlowUp(
         f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere"
         f"{solver.integrator.obstacle}",
@@ -196,11 +196,11 @@ class StepLimit:
         self._largest = 0.0
 
     def check(self, solver: Solver) -> float:
-        """Return the size of the last step. Raises BlowUp, with the node of the fastest waves, if the CFL number now
-        permits a step that is `TOO_FAST` times smaller than the largest one that the run has taken: on the same grid
-        the waves at a node have then become faster by as much. Steps that end at the time of an output, are shortened
-        by `time.retries`, or follow from viscosity, from `implicit.tolerance`, or from `time.dt` do not count, and
-        neither do steps before a state that a user has set. Collective."""
+        """Return the size of the last time step, in L / c_ref. Raises BlowUp, with the node of the fastest waves, if
+        the CFL number now permits a step that is `TOO_FAST` times smaller than the largest one that the run has made:
+        on the same grid the waves at a node have then become faster by this factor. Steps that end at the time of an
+        output, are shortened by `time.retries`, or follow from viscosity, from `implicit.tolerance`, or from `time.dt`
+        do not count, and neither do steps before a state that a user has set. All ranks must call this."""
         time, dt = solver.case.time, float(solver.dt)
         if time.local or time.cfl is None or solver.integrator.next_step is not None:
             return dt
@@ -264,14 +264,15 @@ class Trace:
         self._good: tuple[dict[str, Any], dict[tuple[str, Range], np.ndarray]] | None = None
 
     def remember(self) -> None:
-        """Store the present state as a valid one."""
+        """Store a copy of the present state, which was found valid, if it may be needed for a search."""
         if self._keeps:
             kept = {(piece.name, piece.box): np.array(piece.array) for piece in self._solver.pieces()}
             self._good = self._solver.values(), kept
 
     def back(self, error: BlowUp) -> BlowUp:
-        """Return the error that names where the flow became invalid first, or `error` if that cannot be found. The
-        solver then has the state of that moment. Collective, for an error that is raised on all ranks."""
+        """Search for the node and the step at which the flow became invalid first, and return the error that names
+        them, or `error` if the search is not possible. The solver then has the state of that moment. For an error that
+        is raised on all ranks; all must call this."""
         solver = self._solver
         if not error.everywhere or error.block is None or error.is_finite:
             return error
@@ -290,8 +291,8 @@ class Trace:
 
 
 def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
-    """Make up to `steps` steps from a valid state, and stop when a node becomes invalid. Returns the error that names
-    this node, or `otherwise` if there is none. Collective."""
+    """Make up to `steps` time steps from a valid state, and stop when a node becomes invalid. Return the error that
+    names this node, or `otherwise` if there is none. All ranks must call this."""
     found: list[BlowUp] = []
     # The norms overwrite intermediate results of the tasks of a stage. They are therefore computed before the first
     # task and after the update.
@@ -324,9 +325,10 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
 
 
 def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict[str, Any]) -> Path | None:
-    """Write rho, u, v, w, p around the invalid node, as far as this rank has the nodes, to `directory`/blow-up.nc, a
-    field file. It is called on the rank that has the node. Returns the path; None if the place is not known. Raises
-    HiresxError if the file cannot be written."""
+    """Write rho, u, v, w, p around the invalid node that `error` names to the field file `directory`/blow-up.nc, as far
+    as this rank has the nodes, and return its path; None if the node is unknown. `case`: the case as nested
+    dictionaries, which the file contains. It is called on the rank that has the node. Raises HiresxError if the file
+    cannot be written."""
     if error.block is None or error.node is None:
         return None
     n, place = next(

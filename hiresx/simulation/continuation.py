@@ -55,7 +55,8 @@ class Continuation:
         return {key: [old, new] for key, old, new in changed}
 
     def compare_grid(self, prints: Any) -> None:
-        """Raises HiresxError if the grid of the checkpoint has other fingerprints than `prints`."""
+        """Raise HiresxError if the grid of the checkpoint differs from the present grid. `prints`: the fingerprints of
+        the present grid."""
         if self._found is None:
             return
         container = self._found.container
@@ -65,8 +66,9 @@ class Continuation:
             self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
-        """Set the state of `solver` to that of the checkpoint, and add the restart to the record. `out`: the directory
-        with the record of the run so far. Returns the history up to the checkpoint. Collective."""
+        """Set the state of `solver` to the state in the checkpoint, and return the history of the run up to the
+        checkpoint. The restart is added to the record of the run. `out`: the directory with this record. All ranks must
+        call this."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)
@@ -87,8 +89,8 @@ class Continuation:
         return history
 
     def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
-        """Restore `solver`, `retries` and `captured` from a checkpoint of this run. Returns the history up to it.
-        `container`: the checkpoint. Collective."""
+        """Restore the state of `solver`, the record of failures and the data of monitors from `container`, a checkpoint
+        of this run, and return the history of the run up to the checkpoint. All ranks must call this."""
         values = container.values
         with checkpoint.reading_contents(container.path):
             solver.restore(values["solver"], distributed_arrays.read_from_file(container, "solver/"))
@@ -103,9 +105,9 @@ class Continuation:
     def contents(
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
-        """Return the content of a checkpoint of the current state of `solver`. `prints`: the fingerprint of the grid.
-        `history`: the history of the run so far. `attachments`: monitors and other objects whose data are stored, too.
-        Collective."""
+        """Return the content of a checkpoint of the current state of `solver`. `prints`: the fingerprints of the grid.
+        `history`: the history of the run so far. `attachments`: monitors and other objects whose data are stored as
+        well. All ranks must call this."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,
@@ -138,8 +140,8 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
 
 
 def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
-    """Return `case` as a Case. It may be a Case, or the name, file or folder of one; if it is None, the case is the one
-    stored with the run of the checkpoint `found`. Raises HiresxError for anything else."""
+    """Return `case` as a `Case`. It may be a `Case`, or the name, file or folder of one; if it is None, the result is
+    the case that is stored with the run of the checkpoint `found`. Raises HiresxError for anything else."""
     if not isinstance(found, checkpoint.FoundCheckpoint | None):
         raise HiresxError(f"restart: {found!r:.60} is neither a run nor a checkpoint", "name a run directory or a file")
     if case is None:

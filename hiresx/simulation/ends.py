@@ -29,20 +29,21 @@ class Ends:
         self.checkpoint_due = False
 
     def begin(self) -> None:
-        """Discard the recorded times of steps."""
+        """Discard the recorded durations of steps."""
         self._longest_step = 0.0
 
     def record_step_time(self, seconds: float) -> None:
-        """Record the seconds of a step, with monitors and outputs."""
+        """Record the duration in seconds of a step, including monitors and outputs."""
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
     def is_finished(self, solver: Solver, last_step: int | None) -> bool:
-        """True if the run has reached its end: it has converged, or has reached the last time or step of the case, or
-        the step `last_step`."""
+        """Return whether the run has reached its end: it has converged, or has reached the last time or step of the
+        case, or step number `last_step`."""
         return solver.integrator.converged or is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
     def is_stop_requested(self, requests: Requests) -> bool:
-        """True if a signal has reached any of the ranks, or if the wall time is used up. Collective."""
+        """Return whether a signal has reached any of the ranks, or the wall time of the run is used up. All ranks must
+        call this."""
         due = self._comm.root and self._checkpoints is not None and self._checkpoints.is_due()
         found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:
@@ -61,16 +62,16 @@ class Ends:
 
 
 def check_steps(steps: Any) -> None:
-    """Raises HiresxError if the number of steps to run is neither None nor an integer of 0 or more."""
-    if steps is not None and not (isinstance(steps, int | np.integer) and steps >= 0):
+    """Raise HiresxError if `steps`, the number of steps to run, is neither None nor an integer of 0 or more."""
+    if steps is not None and not (isinstance(steps, int | np.integer) and not isinstance(steps, bool) and steps >= 0):
         raise HiresxError(
             f"run(steps={steps!r}): steps are a whole number, 0 or more", "leave it out to run to the end"
         )
 
 
 def is_reached(spec: Time, time: float, steps: int, dt: float, last_step: int | None) -> bool:
-    """True if a run is at the end of its table [time], `spec`, or at the step `last_step`. It has reached `time` after
-    `steps` steps, the last of size `dt`."""
+    """Return whether a run has reached the end that the table [time], `spec`, sets, or step number `last_step`. `time`:
+    the time reached after `steps` steps. `dt`: the size of the last step. All times are in L / c_ref."""
     if last_step is not None and steps >= last_step:
         return True
     if spec.end is None or spec.local:

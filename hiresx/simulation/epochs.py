@@ -22,8 +22,8 @@ from hiresx.solver.held_blocks import HeldBlock
 class HandOver:
     """The data that pass from `solver` to the next solver: the content of a checkpoint, and measured times. `ground`:
     the grid and decomposition of the next solver. If `ground` has other tiles, the state stays on the device, and the
-    state of new tiles is interpolated (`carry_over`). `captured`: data that earlier attachments pass on, to which those
-    of `attachments` are added. Collective."""
+    state of new tiles is interpolated (`carry_over`). `captured`: data that earlier attachments pass on, to which the
+    data of `attachments` are added. Collective."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class HandOver:
         self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
-        """Redistribute the data over the ranks by the decomposition of `ground`. Collective."""
+        """Redistribute the data over the ranks by the division of the grid in `ground`. All ranks must call this."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         if self._read is not None:
             assert self._read.pieces is not None  # they are in memory
@@ -53,14 +53,14 @@ class HandOver:
         self.captured = _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
-        """Free the resources of MPI and of the device that the previous solver uses. Collective."""
+        """Free the resources of MPI and of the device that the previous solver uses. All ranks must call this."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
         solver.close()
 
     def free(self, unused: int | None = None) -> None:
-        """Free the memory of the previous solver. No other object may refer to it any more. `unused`: the number of
-        bytes on the device that would be free then; if they are few, they are freed later. None: free them now."""
+        """Free the memory of the previous solver, to which no other object may refer any more. `unused`: the number of
+        bytes on the device that this would free; if they are few, they are freed later. None: free them now."""
         # Solver, tasks and conditions refer to each other.
         if unused is None:
             garbage.collect()
@@ -68,8 +68,8 @@ class HandOver:
             garbage.collect_large(unused, self._backend.free_memory())
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
-        """Set the state of the new `solver` to that of the previous one. `ground`: the grid and decomposition of the
-        new solver. `held`: arrays of the previous solver. Collective."""
+        """Set the state of the new `solver` to the state of the previous solver. `ground`: the grid of the new solver
+        and its division. `held`: arrays of the previous solver. All ranks must call this."""
         if self._read is not None:
             solver.restore(self._values, self._read)
         else:
@@ -124,20 +124,21 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """Return the epoch number `number`, which begins now and in which `solver` continues. `reason`: why the blocks
-        were partitioned again. `before`, `weights`: weights of the ranks before and now. `plan`: the partition that was
-        chosen. `seconds`: duration of the change. Collective."""
+        """Return the record number `number` of a change of the division of the grid among ranks, after which `solver`
+        continues. `reason`: why the blocks were divided again. `before`, `weights`: relative speeds of the ranks
+        assumed before and now. `plan`: the division that was chosen. `seconds`: duration of the change. All ranks must
+        call this."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)
 
     def document(self) -> dict[str, Any]:
-        """Return the epoch as JSON data, for run.json."""
+        """Return this record as a dictionary for run.json."""
         return dict(vars(self))
 
     @property
     def description(self) -> str:
-        """The epoch in one line of text."""
+        """One line of text that describes the change of the division of the grid, its reason and its duration."""
         why = self.reason
         if self.speeds is not None and self.gain is not None:
             why = (

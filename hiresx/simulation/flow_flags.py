@@ -20,8 +20,9 @@ from hiresx.solver.initial_flow import Flow
 
 
 def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
-    """Return the tiles that the refinement criterion selects in the flow of `solver` with the decomposition `ground`,
-    and the tiles that these need. Collective; the result is the same on all ranks."""
+    """Return the tiles (boxes of nodes of finer levels) that the refinement criterion selects in the present flow of
+    `solver`, and the tiles that these need. `ground`: the grid and its division. All ranks must call this; the result
+    is the same on all."""
     hierarchy, levels = ground.hierarchy, ground.whole.levels
     assert hierarchy is not None and levels is not None
     solver.settle()
@@ -37,8 +38,8 @@ def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
 
 
 def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) -> list[np.ndarray]:
-    """Return the marks (nk, nj, ni) of the nodes of parts (see `hiresx.decomposition.flags.marks`), computed on the
-    device. `ground`: the grid and its decomposition. `states`: the parts."""
+    """Return, for each of the blocks `states`, the marks (nk, nj, ni) that the refinement criterion gives its nodes
+    (see `hiresx.decomposition.flags.marks`), computed on the device. `ground`: the grid and its division."""
     assert ground.hierarchy is not None
     table = ground.hierarchy.table
     assert table.criterion is not None
@@ -86,9 +87,9 @@ def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.nd
 
 
 def tiles_at_start(initial: Callable[[], Flow], comm: Communicator) -> Choosing:
-    """Return a function that selects tiles by the criterion in the initial flow, level by level. `initial` returns the
-    flow. The function is collective, has the same result on all ranks, and raises errors of `initial` and of its
-    flow."""
+    """Return a function that selects tiles (boxes of nodes of finer levels) by the refinement criterion in the initial
+    flow, level by level. `initial` returns the initial flow. All ranks must call the returned function, which has the
+    same result on all and raises errors of `initial` and of its flow."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         taken: Sequence[Taken] | None = None

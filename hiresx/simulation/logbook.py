@@ -30,7 +30,8 @@ class Logbook:
         simulation.solver.stopwatch.reset()
 
     def begin(self) -> list[str]:
-        """Write run.json for the first time. Returns messages about the ranks. Collective."""
+        """Write the file run.json for the first time, and return messages that say where each rank computes. All ranks
+        must call this."""
         s = self.simulation
         self._begun = True
         held = float(s.comm.sum(float(s.solver.bytes)))
@@ -50,7 +51,7 @@ class Logbook:
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
 
     def cut(self) -> None:
-        """Record that the blocks were partitioned again. Collective."""
+        """Record in run.json that the grid was divided among the ranks again. All ranks must call this."""
         self._gather()
         self.progress()
 
@@ -84,7 +85,7 @@ class Logbook:
         }
 
     def progress(self) -> None:
-        """Update run.json with the progress of the run. Collective."""
+        """Update the file run.json with the progress of the run. All ranks must call this."""
         if self.simulation.out is None:
             return
         with self.simulation.comm.together():
@@ -92,8 +93,8 @@ class Logbook:
                 self._record.update(**self._entries())
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
-        """Write the end of a run into run.json, and return the record. `status`: how it ended. `error`: the text of the
-        error that ended it, or None. Collective, except when called by `fail`."""
+        """Write the end of the run into run.json, and return the record of the run. `status`: how it ended. `error`:
+        the text of the error that ended it, or None. All ranks must call this, except when `fail` does."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}
@@ -105,9 +106,9 @@ class Logbook:
         return {"status": status, "error": error, **entries}
 
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
-        """Record that the run ended with `error`. `others`: errors that occurred after it. A failure to write the
-        record is ignored, so that it does not hide `error`. A restart that was rejected does not change the record of
-        the run."""
+        """Record in run.json that the run ended with `error`. `others`: errors that occurred after it. A failure to
+        write the record is ignored, so that it does not hide `error`. A restart that was rejected does not change the
+        record of the run."""
         if not self._begun and self.simulation.restarts:
             return
         status: record.Status = "failed"

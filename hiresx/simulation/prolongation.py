@@ -36,10 +36,10 @@ STATE = "q"
 
 
 def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver: Solver) -> None:
-    """Set the state of the new `solver` after a change of tiles. `ground`: the grid and decomposition of the new
-    solver. `before`: the levels of the previous solver. `held`: the state of this rank on the previous tiles. A part of
+    """Set the state of the new `solver` after a change of the tiles of finer levels. `held`: the state of this rank on
+    the previous tiles. `before`: the previous levels. `ground`: the grid of the new solver and its division. A block of
     the new solver that uses an array `q` of `held` already has its state and is not changed. Nodes that the previous
-    tiles had are copied on the device. The other nodes are interpolated on the host. Collective."""
+    tiles had are copied on the device. The other nodes are interpolated on the host. All ranks must call this."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
     # On each level every block of the grid is one array, however its tiles were and will be joined to blocks.
@@ -161,16 +161,16 @@ def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.
 
 
 def line_weights(nodes: int, step: int) -> np.ndarray:
-    """Return interpolation weights (2, nodes, coarser nodes) along one direction of a whole block with `nodes` nodes:
-    first of sixth order, then linear. If `step` is 1 the coarser block has the same nodes along this direction, if
-    `step` is 2 every second one."""
+    """Return interpolation weights (2, nodes, coarser nodes) along one direction of a block of the grid with `nodes`
+    nodes: first of sixth order, then linear. If `step` is 1 the coarser block has the same nodes along this direction;
+    if `step` is 2, every second one."""
     return np.stack([np.eye(nodes)] * 2) if step == 1 else _line(0, nodes, (nodes + 1) // 2, False)[1]
 
 
 def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
-    """Interpolate conservative variables. `values` (n, ...): those in a box of nodes. `weights`: along i, j and k, as
-    `line_weights` returns them. Returns (n, nk, nj, ni). In smooth flow the result is of sixth order; at
-    discontinuities it is linear. `gas`: the gas of the case."""
+    """Return conservative variables (n, nk, nj, ni) that are interpolated from a coarser grid. `values` (n, ...): those
+    in a box of nodes of the coarser grid. `weights`: along i, j and k, as `line_weights` returns them. In smooth flow
+    the result is of sixth order; at discontinuities it is linear. `gas`: the gas of the case."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):
         high, low = _along(high, fine, d), _along(low, coarse, d)

@@ -45,8 +45,8 @@ class Plan:
 
 
 def parse_rule(rule: Rule) -> Rule:
-    """Return the rule for new partitions: "auto", "never", or a number of steps. A string of digits becomes an int.
-    Raises HiresxError for an invalid rule."""
+    """Return the rule by which the grid is divided among ranks again during a run: "auto", "never", or a number of
+    steps. A string of digits becomes an int. Raises HiresxError for an invalid rule."""
     if isinstance(rule, str) and rule.isdecimal():
         rule = int(rule)
     if rule in ("auto", "never") or (isinstance(rule, int) and not isinstance(rule, bool) and rule > 0):
@@ -55,9 +55,10 @@ def parse_rule(rule: Rule) -> Rule:
 
 
 def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
-    """Return a better partition for the measured speeds of the ranks. `points` and `seconds` (ranks,): the nodes of
-    each rank, and its computing time for a step. The result is None if the new partition would save less than `GAIN`.
-    `ground`: the grid and its present decomposition. Collective; the result is the same on all ranks."""
+    """Return a better division of the grid among the ranks for their measured speeds, or None if it would save less
+    than a tenth of the computing time of a step. `ground`: the grid and its present division. `points` and `seconds`
+    (ranks,): the nodes of each rank, and its computing time for a step. All ranks must call this; the result is the
+    same on all."""
     comm = ground.comm
     busy = (points > 0) & (seconds > 0)
     speeds = points / np.where(busy, seconds, 1.0)
@@ -93,17 +94,19 @@ class Rebalancing:
         return self._rule == "never" or solver.comm.size == 1
 
     def begin(self, solver: Solver) -> None:
-        """Start measuring. It is called before the first step, and after the state was replaced."""
+        """Start to measure the speeds of the ranks. It is called before the first step, and after the state was
+        replaced."""
         self._seen = None
         self._later(solver, WARM_UP if self._rule == "auto" else self._every)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the largest number of steps until `look` must be called."""
+        """Return the largest number of steps that may be made before `look` must be called."""
         return MANY if self._never(solver) else max(1, self._next - solver.steps)
 
     def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:
-        """Return the partition with which to continue, or None if no comparison is due or none is better. It is called
-        after a step. `left`: steps until the end of the run. Collective."""
+        """Compare the speeds of the ranks if this is due, and return a better division of the grid, or None if no
+        comparison is due or no division is better. It is called after a step. `left`: number of steps until the end of
+        the run. All ranks must call this."""
         if self._never(solver) or solver.steps < self._next or left < 1:
             return None
         step, began = self._from
@@ -137,7 +140,7 @@ class Rebalancing:
         return found
 
     def follow(self, solver: Solver, seconds: float) -> None:
-        """Record that a new partition was made, which took `seconds`. `solver`: the solver that continues with it."""
+        """Record that the grid was divided again, which took `seconds`. `solver`: the solver that continues."""
         self._cost, self._seen = seconds, None
         self._apart *= 2  # a plan that was wrong so soon would be wrong again
         self._later(solver, self._every or self._apart)

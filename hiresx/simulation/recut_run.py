@@ -41,14 +41,15 @@ class RecutRun(AttachedRun):
         weights: Sequence[float] | None = None,
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     ) -> None:
-        """Change the partition of the blocks between two steps. `weights`: relative speeds of the ranks. `parts`: a
-        function that returns the parts. Fields move from rank to rank in memory, and attachments continue as after a
-        restart. Ranks keep their GPUs, cores and threads; kernels are the same, transports are chosen again. Afterwards
-        `solver`, `blocks` and `attachments` are new objects, and `epochs` has a new entry. A step in progress is
-        completed first. Collective.
+        """Divide the blocks among the ranks again between two steps. `weights`: relative speeds of the ranks. `parts`:
+        a function that returns the division. A step in progress is completed first. All ranks must call this.
 
-        Raises HiresxError, with everything unchanged, for weights or parts without a valid partition and if a rank has
-        too little memory for its parts. Raises BlowUp if the flow is invalid.
+        Fields move from rank to rank in memory, and monitors continue as after a restart. Ranks keep their GPUs, cores,
+        threads and kernels, and choose the transport of ghost nodes again. Afterwards `solver`, `blocks` and
+        `attachments` are new objects, and `epochs` has a new entry.
+
+        Raises HiresxError, with everything unchanged, for weights or a division that are not valid and if a rank has
+        too little memory for its nodes. Raises BlowUp if the flow is invalid.
         """
         chosen = None if weights is None else [float(w) for w in weights]
         by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts

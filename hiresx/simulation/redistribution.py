@@ -25,10 +25,10 @@ class Memory(Protocol):
     """Interface of the memory that contains arrays: a part of the interface of a backend (hiresx.device.interface)."""
 
     def copy(self, destination: Any, source: Any) -> None:
-        """Copy `source` into `destination`."""
+        """Copy the array `source` into `destination`, both in this memory."""
 
     def to_host(self, array: Any) -> np.ndarray:
-        """Return the array in the memory of the host."""
+        """Return `array` as a NumPy array in the memory of the host."""
 
     def to_device(self, array: np.ndarray) -> Any:
         """Return an array of this memory with the values of `array`."""
@@ -52,10 +52,10 @@ class _Transfer:
 
 
 def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
-    """Redistribute arrays among the ranks. `pieces`: those of this rank, each with the name <array>.<number of its
-    whole block>. Returns a reader of the arrays in the boxes of `parts`, for this rank's own parts. Besides the pieces
-    of one array and the result, a rank needs twice `BUFFER` bytes. Collective, with the same `parts` on all ranks.
-    Reading nodes that no rank had raises LookupError."""
+    """Redistribute arrays over the nodes of blocks among the ranks, and return a function that reads them at the nodes
+    that this rank has by the new division `parts`. `pieces`: the arrays of this rank, each with the name
+    <array>.<number of the block in the grid>. Besides one array and the result, a rank needs twice `BUFFER` bytes. All
+    ranks must call this with the same `parts`. Reading nodes that no rank had raises LookupError."""
     arrays: dict[str, list[Piece]] = {}
     for piece in pieces:
         arrays.setdefault(piece.name, []).append(piece)
@@ -98,10 +98,10 @@ def _array(
 def fill(
     pieces: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any], comm: Communicator, memory: Memory
 ) -> None:
-    """Fill arrays in `memory`. `into[n]`: the array for `parts[n]`, (..., nk, nj, ni). `pieces`: those of this rank,
-    named as in `redistribute`. A part of this rank that `into` omits is not changed: no other rank has nodes of it.
-    Nodes that no rank has are not changed either. Data of other ranks pass through the memory of the host. Collective,
-    with the same `parts` on all ranks."""
+    """Fill arrays in `memory` with values that other ranks or other arrays have at the same nodes. `into[n]`: the array
+    for `parts[n]`, (..., nk, nj, ni). `pieces`: the arrays of this rank, named as in `redistribute`. A part of this
+    rank that `into` omits is not changed: no other rank has nodes of it. Nodes that no rank has are not changed either.
+    Data of other ranks pass through the memory of the host. All ranks must call this with the same `parts`."""
     held_by_rank = comm.allgather([(_number(piece), *_description(piece)) for piece in pieces])
     for block in sorted({number for theirs in held_by_rank for number, *_ in theirs}):
         leading, dtype = next((shape, kind) for theirs in held_by_rank for number, _, shape, kind in theirs)

@@ -30,9 +30,10 @@ ENOUGH = 1e4
 
 
 def start_from_coarser(simulation: "Simulation") -> None:
-    """Replace the initial state by the result of a run on the grid of every second node, if the case has
-    `implicit.sequence` and the run has not made a step. A line is added to `simulation.restarted`. Collective. Raises
-    HiresxError for a grid that cannot be coarsened in this way, and the errors of the coarser run."""
+    """Replace the initial state by the steady flow on the grid of every second node, interpolated to all nodes, if the
+    case has `implicit.sequence` and the run has not made a step. A line is added to `simulation.restarted`. All ranks
+    must call this. Raises HiresxError for a grid that cannot be coarsened in this way, and the errors of the coarser
+    run."""
     case = simulation.case
     if not case.implicit.sequence or simulation.step_count:
         return

@@ -195,7 +195,7 @@ class Simulation(AdaptedRun):
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
-        """Make a time step, not past the end of the case. Returns its size (0 if local). Raises HiresxError."""
+        """Make one time step, not past the end of the case. Returns its size in L / c_ref. Raises HiresxError."""
         self.solver.complete_if_set()
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)
@@ -218,13 +218,13 @@ class Simulation(AdaptedRun):
 
     def run(self, steps: int | None = None, progress: bool = True, write_last: bool = True) -> dict[str, Any]:
         """Run to the end of the case, or for `steps` more steps if that comes first, with a progress bar if `progress`
-        is true. Returns the run record; its status is "finished", or "stopped" if `time.wall_limit` was reached first.
-        At the end it writes fields and a checkpoint. If `write_last` is false, it does so only if the case has ended.
+        is true, and return the run record; its status is "finished", or "stopped" if `time.wall_limit` was reached
+        first. At the end fields and a checkpoint are written; if `write_last` is false, only if the case has ended.
 
         At the first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU the run completes its step, writes a
         checkpoint and raises KeyboardInterrupt or hiresx.Terminated (a SystemExit); the status is "interrupted". A
-        second Ctrl-C or SIGTERM acts at once. Raises HiresxError, with the place, if the flow becomes invalid, and if a
-        file cannot be written; the status is then "failed".
+        second Ctrl-C or SIGTERM acts at once. Raises HiresxError, with the position, if the flow becomes invalid, and
+        if a file cannot be written; the status is then "failed".
         """
         check_steps(steps)
         spec = self.case.time

@@ -68,14 +68,14 @@ class Watchdog:
             os.close(self._ends[1])  # the thread closes the other end
 
     def record_step(self) -> None:
-        """Record that all ranks have completed this step."""
+        """Record that all ranks have completed the current step."""
         now = time.monotonic()
         if self._began:
             self._longest = max(self._longest, now - self._began)
         self._began = now
 
     def stop(self) -> None:
-        """End the watch, because the run ends normally."""
+        """Stop watching, because the run ends normally."""
         self._over.set()
 
     def _listen(self, read: int) -> None:

@@ -40,13 +40,13 @@ class BatchedSteps:
 
     @property
     def possible(self) -> bool:
-        """True if a step can be recorded as one batch of launches: there is one rank, the grid is not too large, and no
-        part of a step needs the host. The host is needed for profiles that change, poles, iterations, and a filter that
-        is not applied in every step."""
+        """Whether a step can be made as one batch of kernel launches: there is one rank, the grid is not too large, and
+        no part of a step needs the host. The host is needed for prescribed profiles that change, poles, iterations, and
+        a filter that is not applied in every step."""
         return self._here and self._points <= LARGE and self._conditions.steady and self._system.steps_alike
 
     def forget(self) -> None:
-        """Discard the prepared step, because its tasks have changed."""
+        """Discard the prepared batch of launches, because the tasks of a step have changed."""
         self._step = None
 
     def __call__(self, time: float, dt: float) -> None:

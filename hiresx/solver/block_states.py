@@ -47,10 +47,10 @@ Lines: TypeAlias = tuple[slice, slice]
 
 class Reused(NamedTuple):
     """Data that a solver uses again from an earlier solver of the same case. `configuration`, `program`: its kernels.
-    `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
-    its metrics, if it has a part with the same nodes. `kept`: cached results that depend only on these states, or on
-    whole blocks that the new solver has, too. `held`: arrays of all parts on levels, from which those of new parts are
-    copied."""
+    `states`: the states of its blocks on levels of refinement, by their nodes. The new solver uses a state, with its
+    metrics, if it has a block with the same nodes. `kept`: cached results that depend only on these states, or on
+    blocks of the grid that the new solver has, too. `held`: arrays of all blocks on levels, from which the arrays of
+    new blocks are copied."""
 
     configuration: Configuration
     program: Program
@@ -60,21 +60,22 @@ class Reused(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the fields of the states that may be used again."""
+        """Number of bytes of the arrays of the block states that may be used again."""
         return sum(state.bytes for state in self.states.values())
 
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
-    """Return the nodes of a part in the indexes of its level of refinement; None in a run without levels."""
+    """Return which nodes of its level of grid refinement the subdivision `part` of a block has, as index ranges on this
+    level; None in a run without levels. `whole`: the blocks of the grid and its levels."""
     return None if whole.levels is None else part_on_level(whole.levels, part)
 
 
 class LocalBlocks:
-    """Kernels, fields and metrics of this rank's parts of `domain`. `states`: the block state of each part.
-    `place[index]`: the position in `states` of the part with the number `index` among those of all ranks. `extended`:
-    coordinates with ghosts, by index. `layout`: the fields of the parts. `flow`: the initial state of the nodes, or
-    None. `reused`: data of a previous solver, which are used if their configuration is that of the case. `kept`:
-    results that the next solver can use as well.
+    """Kernels, fields and metrics of the blocks of this rank in the divided grid `domain`. `states`: the state of each
+    block. `place[index]`: the position in `states` of the block with the number `index` among the blocks of all ranks.
+    `extended`: coordinates with ghost nodes, by index. `layout`: the fields of the blocks. `flow`: the initial state of
+    the nodes, or None. `reused`: data of a previous solver, which are used if their configuration is that of the case.
+    `kept`: results that the next solver can use as well.
 
     Collective. Raises the errors of `hiresx.solver.Solver`.
     """
@@ -158,8 +159,8 @@ class LocalBlocks:
         set_pole_metrics(self.backend, state, self.cut.patches)
 
     def reusable(self, domain: Domain) -> Reused:
-        """Return those data of this object that a solver on `domain` can use again: the kernels, the states of parts
-        with the same nodes, and arrays to copy from."""
+        """Return those data of this object that the next solver, on `domain`, can use again: the kernels, the states of
+        blocks with the same nodes, and arrays to copy from."""
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]): n for n in domain.mine}
         own = {nodes: s for s in self.states if (nodes := nodes_of(self.decomposition, s.part)) is not None}
         kept = {nodes: state for nodes, state in own.items() if nodes in wanted}
@@ -182,8 +183,8 @@ class LocalBlocks:
         return held + points * self.layout.bytes_per_point <= ROOM * room
 
     def compile_kernels(self, chosen: Configuration) -> Program:
-        """Return the kernels of the configuration `chosen`. One rank of each host compiles them; the others find them
-        in the cache."""
+        """Return the compiled kernels of the configuration `chosen`. One rank of each host compiles them; the others
+        then find them in the cache. All ranks must call this."""
         program: Program | None = None
         for turn in (True, False):
             with self.comm.together():
@@ -195,9 +196,9 @@ class LocalBlocks:
     def set_state(
         self, n: int, rho: Any, u: Any, v: Any, w: Any, p: Any, scalars: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the state at the nodes of `states[n]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure in
-        the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
-        keep their values. Raises HiresxError for another n."""
+        """Set the state at the nodes of block number `n` of this rank. `rho`, `u`, `v`, `w` and `p`: density,
+        velocities and pressure in the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive
+        scalars that `scalars` omits keep their values. Raises HiresxError for another n."""
         if not isinstance(n, int | np.integer) or not -len(self.states) <= n < len(self.states):
             there = ", ".join(f"{m} is '{state.name}'" for m, state in enumerate(self.states))
             raise HiresxError(f"set_state: {n!r} is not the number of a block of this rank", f"block {there}")
@@ -208,8 +209,8 @@ class LocalBlocks:
         self._set(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
 
     def evaluate(self, flow: Flow) -> None:
-        """Set the nodes of all parts to the state that `flow` returns. For many nodes it is called for ranges of planes
-        k, in several threads."""
+        """Set the state at the nodes of all blocks of this rank to the state that the function `flow` returns at their
+        coordinates. For many nodes it is called for ranges of planes k, in several threads."""
         for state in self.states:
             self._set(state, partial(self._evaluate_piece, state.block, flow))
 
@@ -220,7 +221,8 @@ class LocalBlocks:
         return conservative(self.gas.gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
+        """Return rho, u, v, w, p and the passive scalars of block number `n` of this rank by name, float64 (nk, nj,
+        ni)."""
         state = self.states[n]
         q = state.from_storage(self.host_values(state, state.q))
         if state.carry is not None:
@@ -228,10 +230,10 @@ class LocalBlocks:
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the conservative variables of each part of a block on this rank, as they are stored, as the piece
-        `q.<number of the whole block>`: (n, nk, nj, ni) with n variables, in units of the case and the number type of
-        the run. With the precision "differences" these are the differences from the reference state, and their rounding
-        errors are also yielded, as `carry.<number of the whole block>` in the same shape."""
+        """Yield the conservative variables of each block of this rank as a checkpoint stores them, as the array called
+        `q.<number of the block in the grid>`: (n, nk, nj, ni) with n variables, in the scales of the case and the
+        number type of the run. With the precision "differences" these are the differences from the reference state, and
+        their rounding errors are also yielded, as `carry.<number of the block in the grid>` in the same shape."""
         for state in self.states:
             for name, array in state.restarting.items():
                 piece = LazyArray(
@@ -240,8 +242,9 @@ class LocalBlocks:
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """Read the content of `pieces` for the parts of this rank, for `take`. `read(name, box)`: returns the nodes
-        `box` of an array. Raises ValueError for an array of another shape or type."""
+        """Return the arrays of a checkpoint (see `pieces`) for the blocks of this rank, as the method `take` needs
+        them. `read(name, box)`: returns the nodes in the index range `box` of the array `name`. Raises ValueError for
+        an array of another shape or type."""
         found = []
         for state in self.states:
             arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in state.restarting}
@@ -254,7 +257,8 @@ class LocalBlocks:
         return found
 
     def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
-        """Set the states from `found`, the result of `read`."""
+        """Set the states of the blocks of this rank to the arrays `found` of a checkpoint, the result of the method
+        `read`."""
         for state, arrays in zip(self.states, found, strict=True):
             ni, nj, nk = state.size
             for name, array in state.restarting.items():
@@ -263,8 +267,8 @@ class LocalBlocks:
                     self.backend.copy(state.interior(array)[:, k], self.backend.to_device(values))
 
     def copy_at_conditions(self) -> Callable[[], None]:
-        """Copy the nodes of all faces with a boundary condition, on the device. Returns a function that sets them to
-        these values again."""
+        """Copy the state at the nodes of all faces with a boundary condition, on the device, and return a function that
+        sets the nodes to these values again."""
         faces = {(p.block, p.face) for p in self.cut.patches if p.condition.type != PATCHED and p.block in self.place}
         copies = []
         for index, face in sorted(faces):
@@ -281,18 +285,18 @@ class LocalBlocks:
         return put_back
 
     def alive_before(self) -> bool:
-        """True if density and pressure at the start of the last step are positive."""
+        """Return whether density and pressure at the start of the last step are positive at all nodes."""
         starts = ((state, state.interior(self.backend.to_host(state.q0))) for state in self.states)
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
     def keep_start(self) -> None:
-        """Store the data, besides the registers of the integrator, that `back` needs to undo a step."""
+        """Store the data, besides the registers of the time integrator, that the method `back` needs to undo a step."""
         for state in self.states if self.layout.has("entropic_start") else ():
             if (entropic := _entropic(state)) is not None:
                 self.backend.copy(state.array("entropic_start"), entropic)
 
     def back(self) -> None:
-        """Restore the nodes at the start of the last step. Stored rounding errors are set to zero."""
+        """Undo the last step: restore the state at its start. Stored rounding errors are set to zero."""
         for state in self.states:
             self.backend.copy(state.interior(state.q), state.interior(state.q0))
             if (entropic := _entropic(state)) is not None:
@@ -301,7 +305,8 @@ class LocalBlocks:
                 state.carry[:] = 0
 
     def host_values(self, state: BlockState, array: Any) -> np.ndarray:
-        """Return the values at the nodes of an array of `state`, without ghosts, as a host array (..., nk, nj, ni)."""
+        """Return the values of `array`, an array of the block `state`, at the nodes without ghost layers, as a host
+        array (..., nk, nj, ni)."""
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:

@@ -16,7 +16,7 @@ from hiresx.errors import HiresxError
 
 
 def configuration(case: Case) -> Configuration:
-    """Return the compile-time choices of the kernels for a case."""
+    """Return the compile-time choices of the kernels for `case`."""
     scheme, gas = case.scheme, case.gas
     inviscid = gas.reynolds is None
     eddies = case.turbulence
@@ -65,8 +65,9 @@ def configuration(case: Case) -> Configuration:
 
 
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
-    """Raises HiresxError if the precision of `chosen` subtracts a moving reference state and a connection rotates
-    vectors: the halo exchange would rotate only the stored differences, and not the reference."""
+    """Raise HiresxError if the precision "differences" subtracts a reference state with a velocity and a connection of
+    the blocks `cut` rotates vectors: the exchange of ghost nodes would rotate only the stored differences, and not the
+    reference."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(
@@ -76,9 +77,9 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
 
 
 def check_stress(chosen: Configuration, cut: Decomposition) -> None:
-    """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and faces are patched or connected
-    by a rotation, or if its model of turbulence filters the rate of strain and faces are connected by a rotation: what
-    fills their ghosts does not rotate or reflect tensors."""
+    """Raise HiresxError if the compile-time choices `chosen` need tensors in ghost nodes that the exchange cannot
+    rotate or reflect: a compressive entropic stress with faces that are patched or connected by a rotation, or the
+    dynamic Smagorinsky model with faces that are connected by a rotation. `cut`: the blocks with their connections."""
     turned = any(connection.rotation is not None for connection in cut.connections)
     if chosen.stress == "compressive" and (turned or any(p.condition.type == "patched" for p in cut.patches)):
         raise HiresxError(

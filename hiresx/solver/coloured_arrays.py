@@ -12,8 +12,8 @@ _KINDS = {"fp64": np.float64, "fp32": np.float32}
 
 
 def in_grid_order(array: np.ndarray) -> np.ndarray:
-    """Convert an array (..., k, j, i) from the order of the sweeps, in which the even columns of every row come first,
-    to the order of the grid."""
+    """Return `array` (..., k, j, i), which the sweeps of the implicit integrator store with the even columns of every
+    row first, in the order of the grid."""
     row = array.shape[-1]
     column = np.arange(row)
     found: np.ndarray = array[..., column // 2 + column % 2 * ((row + 1) // 2)]
@@ -21,9 +21,10 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 
 def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarray:
-    """Return an array (words, k, j, i), without ghosts, of factors of lines along `direction`
-    (kernels/implicit/lines.h). `kept`: the words as the sweeps keep them, in an array with ghosts. `size`: the nodes
-    along i, j, k."""
+    """Return the stored factors of the block-tridiagonal matrices of grid lines (kernels/implicit/lines.h) as an array
+    (words, k, j, i) in the order of the grid, without ghost layers. `kept`: the array with ghost layers in which the
+    sweeps of the implicit integrator store the factors. `size`: the numbers of nodes along i, j, k. `direction`: the
+    index direction of the lines, 0, 1 or 2."""
     length, (across, others) = size[direction], (n for d, n in enumerate(size) if d != direction)
     lines = across * others
     b, a = np.indices((others, across))
@@ -33,9 +34,10 @@ def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarra
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_bytes: int = 0) -> np.ndarray:
-    """Convert stored numbers to an array (numbers, k, j, i) of float64, or of float32 if `precision` says so, in the
-    order of the grid. `kept` (reals, k, j, i): the stored array in the order of the sweeps, with two float32 in each
-    float64. If `chunk_bytes` is not 0, numbers of a node that fill so many bytes are adjacent in memory
+    """Return stored numbers of the implicit integrator as an array (numbers, k, j, i) of float64, or of float32 if
+    `precision` says so, in the order of the grid. `kept` (reals, k, j, i): the stored array, with the nodes in the
+    order in which the Gauss-Seidel sweeps store them (see the module); with float32, each float64 contains two numbers.
+    If `chunk_bytes` is not 0, numbers of a node that fill so many bytes are adjacent in memory
     (kernels/implicit/chunks.h)."""
     nodes = kept[0].size
     values = kept.reshape(-1).view(_KINDS[precision])[: numbers * nodes]
@@ -49,14 +51,15 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
 
 
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i) of the matrix blocks of nodes, as float64 or float32. `kept`: the
-    stored array; with float32, each float64 contains two numbers. `variables`: the number of rows and columns of a
-    block. `precision`: the number format of the sweeps."""
+    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks of the implicit integrator, as float64
+    or float32. `kept`: the stored array in the order of the sweeps; with float32, each float64 contains two numbers.
+    `variables`: the number of rows and columns of a block. `precision`: the number format of the sweeps."""
     return unpacked_inverses(in_grid_order(kept), variables, precision)
 
 
 def unpacked_inverses(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the same as `inverse_blocks` from an array in the order of the grid, whose first words are those of the
+    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks, as `inverse_blocks` does. `kept`
+    (words, k, j, i): the stored array with the nodes in the order of the grid, whose first words contain the
     inverses."""
     own = kept[: packed_reals(variables**2, precision)]
     numbers = np.ascontiguousarray(np.moveaxis(own, 0, -1)).view(_KINDS[precision])[..., : variables**2]

@@ -30,9 +30,9 @@ class Conditions:
     """The physical boundary conditions and the sponges on the local blocks. `all`: the conditions of the patches, in
     the order in which they write shared nodes. `outflow`: the outflow conditions. `recycling`: the inflows that take
     fluctuations from the flow. `poles`: the poles of the grid. `sponges`: the sponge layers. `profiles`: functions that
-    replace those of case.py, by name. `memory`: the memory that ranks share, or None. `mirrored`: patches of the whole
-    blocks whose ghosts take their values at mirrored places. `clock`: the device's clock, for conditions that are
-    prescribed as waves.
+    replace the functions of case.py with the same names. `memory`: the memory that ranks share, or None. `mirrored`:
+    patches of the blocks of the grid whose ghost nodes take their values at mirrored points. `clock`: the device's
+    clock, for conditions that are prescribed as waves.
 
     Collective. Raises the errors of `hiresx.solver.Solver`.
     """
@@ -120,7 +120,7 @@ class Conditions:
         return layers
 
     def sponge_calls(self) -> list[Call]:
-        """Return the launches of the sponges."""
+        """Return the kernel launches that add the source terms of all sponges to the right-hand side."""
         calls = (
             (layer.call, *scalar_conditions.sponge_calls(self._blocks.program, self._case, layer))
             for layer in self.sponges
@@ -128,12 +128,12 @@ class Conditions:
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
-        """Return the launches of all conditions for `method`, the name of a method of `FaceCondition`."""
+        """Return the kernel launches of the method of `FaceCondition` called `method`, for all boundary conditions."""
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
-        """Return the launches that fill ghosts from nodes inside, in lists of independent launches. Those of scalars
-        follow those of the gas."""
+        """Return the kernel launches that fill the ghost nodes of physical faces, in lists of independent launches.
+        Launches for passive scalars follow those for the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
             lists[2 * isinstance(c, scalar_conditions.ScalarCondition)] += c.calls("ghost")
@@ -142,7 +142,7 @@ class Conditions:
 
     @property
     def steady(self) -> bool:
-        """True if no condition needs work of the host during a step."""
+        """Whether no boundary condition needs work of the host during a step."""
         return (
             not self.poles.any
             and not self.recycling.any
@@ -151,16 +151,17 @@ class Conditions:
         )
 
     def faces_with_flux_sums(self, state: BlockState) -> set[str]:
-        """Return the faces of a part whose conditions need the sums of mass fluxes behind them."""
+        """Return the names of the faces of a block whose boundary conditions need the sums of mass fluxes behind the
+        face."""
         return {c.patch.face for c in self.all if c.closed and c.state is state}
 
     def axes(self, state: BlockState) -> list[boundary.AxisCondition]:
-        """Return the conditions of a part on the axis of axisymmetric flow."""
+        """Return the boundary conditions of a block on the axis of axisymmetric flow."""
         return [c for c in self.all if isinstance(c, boundary.AxisCondition) and c.state is state]
 
     def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
-        """Set the nodes on physical faces for the time `time` + `share` * `dt`. `given`: whether the state was set by a
-        caller rather than computed."""
+        """Set the nodes on physical faces by their boundary conditions for the time `time` + `share` * `dt`, in L /
+        c_ref. `given`: whether the state was set by a caller rather than computed."""
         self.prepare(time + share * dt)
         self.recycling()
         self.begin(time, dt)
@@ -172,12 +173,12 @@ class Conditions:
             self.poles()
 
     def finish_reads(self) -> None:
-        """Wait until no condition reads a file in the background any more."""
+        """Wait until all file reads that boundary conditions have started in the background are complete."""
         for c in self._changing:
             c.finish_reads()
 
     def prepare(self, time: float) -> None:
-        """Evaluate the values that conditions prescribe at `time` on the host."""
+        """Evaluate on the host the values that boundary conditions prescribe at `time`, in L / c_ref."""
         for profile in [*self._shared]:
             if not profile.prepare(time):
                 self._shared.remove(profile)
@@ -186,7 +187,8 @@ class Conditions:
             c.prepare(time)
 
     def begin(self, time: float, dt: float) -> None:
-        """Pass the start `time` of a step and its size `dt` to the device, if it needs them. Both are in L / c_ref."""
+        """Pass the start `time` of a step and its size `dt`, both in L / c_ref, to the device, if boundary conditions
+        or sources need them there."""
         if self.clocked or self.timed or self._moving:
             self.clock.put(time, dt)
 
@@ -203,8 +205,8 @@ class Conditions:
         return [c for c in self._changing if c.moves]
 
     def outflow_rates(self, stage: int) -> None:
-        """Compute the rates of the waves that enter through outflows, in the stage number `stage`, and correct the
-        rates `r` of their nodes."""
+        """Correct the right-hand side at the nodes of outflows by the waves that enter there. `stage`: the number of
+        the stage of a step; the means over the faces are computed in the first."""
         if stage == 0:
             self.outflow.convection()
         self._hold()
@@ -213,7 +215,8 @@ class Conditions:
 
     def profile_statistics(self) -> dict[str, list[float]]:
         """Return the mean and the root mean square of every conservative variable that steady profiles, waves and
-        sponges prescribe, by the name of the boundary or sponge. Collective."""
+        sponges prescribe: lists by the name of the boundary patch or sponge, all means first. All ranks must call
+        this."""
         found: dict[str, np.ndarray] = {}
         for layer in self.sponges:
             if layer.moments is not None:

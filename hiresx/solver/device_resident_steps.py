@@ -49,13 +49,11 @@ class DeviceResidentSteps:
 
     @property
     def possible(self) -> bool:
-        """True if no part of a step needs the host, and a failed step can be undone. Collective if the device can
-        exchange data with other ranks. The host is needed
-
+        """Whether the device can take steps without the host: no part of a step needs the host, and a failed step can
+        be undone. All ranks must ask for it if the device can exchange data with other ranks. The host is needed
         - for ranks with which the device cannot exchange data, or that have no points;
         - for profiles that change, poles, local time steps, iterations, and a filter that is not applied in every step;
-        - for an entropic pressure, whose sweeps would continue in steps that the device skips.
-        """
+        - for an entropic pressure, whose sweeps would continue in steps that the device skips."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
@@ -80,16 +78,16 @@ class DeviceResidentSteps:
         self._recorded.clear()
 
     def beside(self, work: Callable[[], None]) -> None:
-        """Run `work` on the host during the next steps of the device, or at once if the host makes the steps."""
+        """Run the function `work` on the host during the next steps of the device, or at once if the host makes the
+        steps."""
         if self.possible:
             self._beside.append(work)
         else:
             work()
 
     def take_samples_of(self, sampler: Sampler) -> Callable[[], None] | None:
-        """Let the device take the samples of `sampler` between steps, by the launches of `Solver.look_at_steps`.
-        Returns a function that stops this. Returns None if the host makes the steps, or if the device takes samples of
-        another sampler."""
+        """Let the device take the samples of `sampler` between steps, and return a function that stops this. Return
+        None if the host makes the steps, or if the device already takes the samples of another sampler."""
         if not self.possible or self.sampler is not None:
             return None
         self.sampler = sampler
@@ -100,15 +98,15 @@ class DeviceResidentSteps:
         return end
 
     def ahead(self, launch: Callable[[], None]) -> None:
-        """Call `launch` when the next recorded steps are launched, before the host waits for them. Its launches read
-        the state after these steps, so that the device does not wait for the host between the steps and the launches.
-        They must not change data on which the flow depends. If a step failed, `seen_ahead` is false afterwards, and the
+        """Call the function `launch` when the next recorded steps are launched, before the host waits for them. Its
+        kernel launches read the state after these steps, so that the device does not wait for the host in between. They
+        must not change data on which the flow depends. If a step failed, `seen_ahead` is false afterwards, and the
         results must be discarded. The device may have made fewer steps than were launched."""
         self._ahead = launch
 
     @property
     def seen_ahead(self) -> bool:
-        """True if the launches of `ahead` have read the current state."""
+        """Whether the launches of the function that was passed to `ahead` have read the current state."""
         return self._size.state_cache.seen_ahead
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Callable[[], StepOutcome]:
@@ -153,7 +151,8 @@ class DeviceResidentSteps:
             self._failed = error
 
     def raise_failed(self) -> None:
-        """Raise the error of host work that failed during the last steps. These steps are complete nevertheless."""
+        """Raise the error of host work (see `beside`) that failed during the last steps. These steps are complete
+        nevertheless."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed

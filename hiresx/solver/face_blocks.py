@@ -16,11 +16,11 @@ from hiresx.solver.sweep_colours import Colours
 
 @dataclass(frozen=True)
 class FaceBlocks:
-    """Matrices of the nodes of a part that lie on faces with conditions; all arrays are on the device. `nodes`: the
-    flat indexes of these nodes in a padded array, int32. `numbers`: an array of the padded shape with the number of
-    each of these nodes, and -1 at all others. `colours`: for each of the two colours (of nodes or of lines) the numbers
-    of its nodes. `blocks`: the matrices that belong to their neighbours (kernels/implicit/neighbours.h), reals of shape
-    (words, node)."""
+    """Matrices of the nodes of a block that lie on faces with boundary conditions; all arrays are on the device.
+    `nodes`: the flat indexes of these nodes in a padded array, int32. `numbers`: an array of the padded shape with the
+    number of each of these nodes, and -1 at all others. `colours`: for each of the two colours (of nodes or of lines)
+    the numbers of its nodes. `blocks`: the matrices that belong to their neighbours (kernels/implicit/neighbours.h),
+    reals of shape (words, node)."""
 
     nodes: Any
     numbers: Any
@@ -29,14 +29,16 @@ class FaceBlocks:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments, by name, of kernels that compute or change the matrices of neighbours."""
+        """The arguments, by name, of kernels that compute or change the matrix blocks of the neighbours of nodes on
+        faces."""
         return {"numbers": self.numbers, "of_faces": self.blocks, "faces": self.blocks.shape[1]}
 
 
 def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray], colours: Colours) -> list[FaceBlocks]:
-    """Return the matrix blocks of neighbours at nodes on faces with boundary conditions, for each part of this rank;
-    all their entries are 0. The list is empty if all nodes have stored matrix blocks. `sides`: for each part an array
-    of the padded shape, nonzero at nodes on a face with a condition."""
+    """Return, for each block of this rank, storage (filled with 0) for the matrix blocks of the neighbours of nodes on
+    faces with boundary conditions. The list is empty if the implicit integrator stores the matrix blocks of all nodes.
+    `sides`: for each block an array with ghost layers, nonzero at nodes on a face with a condition. `colours`: the
+    colours of nodes and lines in the sweeps."""
     if case.implicit.storage != MATRIX_FREE:
         return []
     device, found = blocks.backend.to_device, []

@@ -33,13 +33,13 @@ VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Execute all tasks of the stage number `stage` in order."""
+    """Execute all tasks, pairs (name, function of the stage), in order for the stage number `stage` of a step."""
     for _, task in tasks:
         task(stage)
 
 
 class FlowSystem(System):
-    """The discretised flow equations on the parts of this rank, as tasks that launch kernels. `tasks`: the tasks of a
+    """The discretised flow equations on the blocks of this rank, as tasks that launch kernels. `tasks`: the tasks of a
     stage of an explicit integrator, or of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of
     a right-hand side. `perform`: the function that executes tasks; in the context `by` it is replaced. `timed`:
     measures the time of other work of an integrator that iterates."""
@@ -90,7 +90,7 @@ class FlowSystem(System):
 
     @property
     def steps_alike(self) -> bool:
-        """True if every step makes the same launches."""
+        """Whether every step makes the same kernel launches."""
         return self._filter is None or self._filter.every == 1
 
     def _filter_tasks(self, case: Case, last: int) -> list[Task]:
@@ -111,14 +111,14 @@ class FlowSystem(System):
         return [("filter", filter_state)]
 
     def begin(self, steps: int) -> None:
-        """Start a step from the current state, after `steps` of them."""
+        """Start a time step from the current state. `steps`: the number of steps that were made before."""
         self._steps = steps
         if self._history is not None:
             self._history.begin()
 
     def step(self, time: float, dt: float) -> None:
-        """Make the integrator's step of size `dt` from `time`, both in L / c_ref. After `back` it may be called again
-        with another dt. Raises FloatingPointError, on all ranks, if the integrator finds no solution."""
+        """Make a time step of size `dt` from `time`, both in L / c_ref, by the time integrator. After `back` it may be
+        called again with another dt. Raises FloatingPointError, on all ranks, if the integrator finds no solution."""
         self.time, self.dt = time, dt
         if self._integrator.iterates:
             self._perform(self._looks, 0)
@@ -126,24 +126,24 @@ class FlowSystem(System):
         self._ghosts.halo.flush()
 
     def end(self, dt: float) -> None:
-        """Complete the step of size `dt`."""
+        """Complete the time step of size `dt`, in L / c_ref."""
         if self._history is not None:
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """Compute stage `n` of an explicit scheme: execute all tasks in order (see `System.stage`). Afterwards the
-        nodes on faces satisfy their conditions and the exchange of connected halos has started, so that the state can
-        be read between steps. Ghosts of physical faces are filled only when they are needed."""
+        """Compute stage `n` of an explicit scheme by executing all tasks in order (see `System.stage`). Afterwards the
+        nodes on faces satisfy their boundary conditions and the exchange of ghost nodes between blocks has started, so
+        that the state can be read between steps. Ghost nodes of physical faces are filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:
-        """Fill the rates `r` of every block (1/J times dq/dt): the halo exchange and all tasks of a stage before the
-        update."""
+        """Compute the right-hand side of every block (the array `r`, 1/J times dq/dt) for the current state, including
+        the exchange of ghost nodes."""
         self._ghosts.finish_state()
         self._perform(self.rates_tasks, 0)
 
     def launches(self) -> list[Call | list[Call]]:
-        """Return the launches of a step, without making them, for integrators that do not iterate."""
+        """Return the kernel launches of a whole time step, without making them, for integrators that do not iterate."""
         program = self._blocks.program
         assert isinstance(program, RecordingProgram)  # callers check this
         with self.by(one_after_another), program.recording() as calls:
@@ -152,7 +152,7 @@ class FlowSystem(System):
 
     @contextmanager
     def by(self, perform: Perform) -> Iterator[None]:
-        """Return a context in which tasks are executed by `perform`."""
+        """Return a context manager inside which the function `perform` executes the tasks of a stage."""
         before, self._perform = self._perform, perform
         try:
             yield
@@ -160,7 +160,8 @@ class FlowSystem(System):
             self._perform = before
 
     def look(self, looks: Sequence[Task]) -> None:
-        """Execute the tasks `looks` at the start of every step. They replace those of an earlier call."""
+        """Execute the tasks `looks`, which only read the flow, at the start of every step. They replace the tasks of an
+        earlier call."""
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 
@@ -168,13 +169,14 @@ class FlowSystem(System):
 
     @property
     def alive_before(self) -> bool:
-        """True if the state at the start of the last step is stored, and its density and pressure are positive."""
+        """Whether the state at the start of the last step is stored, with positive density and pressure at all
+        nodes."""
         if self._history is not None:
             return all(alive(values) for values in self._history.start)
         return self._integrator.keeps_start and self._blocks.alive_before()
 
     def back(self) -> None:
-        """Restore the nodes at the start of the last step."""
+        """Undo the last step: restore the state at its start."""
         if self._history is not None:
             self._history.back()
         else:
@@ -184,69 +186,86 @@ class FlowSystem(System):
 
     @property
     def history(self) -> StateHistory | None:
-        """History of the states of earlier steps, for integrators that iterate; None for others."""
+        """The states of earlier steps, for integrators that iterate; None for others."""
         return self._history
 
     @property
     def earlier(self) -> Sequence[Earlier]:
+        """The earlier steps that the integrator needs, the latest first, each with its initial state and its size."""
         return [] if self._history is None else self._history.earlier
 
     # ---- vectors
 
     def vector(self) -> Vector:
+        """Return a new vector of zeros of the size of the state. Raises HiresxError if it does not fit in memory."""
         return self._vectors.new()
 
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
+        """Combine two vectors: y = a x + b y. If b is 0 the old y is ignored."""
         with self.timed(VECTORS):
             self._vectors.combine(a, x, b, y)
 
     def dot(self, x: Vector, y: Vector) -> float:
+        """Return the scalar product of two vectors over all variables and nodes of all ranks."""
         with self.timed(VECTORS):
             return self._vectors.dot(x, y)
 
     def basis(self, count: int) -> Basis:
+        """Return `count` new vectors of zeros that are consecutive in memory. Raises HiresxError if they do not fit in
+        memory."""
         return self._vectors.basis(count)
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
+        """Return the scalar products of x with each of the first `count` vectors of a basis, an array (count,)."""
         with self.timed(VECTORS):
             return self._vectors.products(basis, count, x)
 
     def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
+        """Add to x the sum of the first n vectors of a basis, multiplied by their `weights` (n,)."""
         with self.timed(VECTORS):
             self._vectors.add_sum(weights, basis, x)
 
     def gather(self, x: Vector) -> np.ndarray:
+        """Return all numbers of the vector x on every rank, in the order of `System.gather`."""
         return self._vectors.gather(x)
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
+        """Set the vector x from `values`, the numbers of all ranks in the order of `System.gather`."""
         self._vectors.scatter(values, x)
 
     @property
     def bytes(self) -> int:
-        """Device memory in bytes of the vectors that the time integrator has allocated."""
+        """Number of bytes on the device of all vectors that the time integrator has allocated."""
         return self._vectors.bytes
 
     # ---- the flow
 
     def state(self, into: Vector) -> None:
+        """Copy the current conservative state to the vector `into`."""
         with self.timed(VECTORS):
             self._vectors.from_state(into)
 
     def accept(self, x: Vector, time: float) -> None:
+        """Set the state to x, with the boundary conditions at `time` (in L / c_ref) applied, and start the exchange of
+        ghost nodes."""
         self._put(x, time)
         self._perform(self._send, 0)
 
     def rates(self, x: Vector, time: float, into: Vector) -> None:
+        """Compute dq/dt of the state x at `time` (in L / c_ref), with boundary conditions, and store it in the vector
+        `into`."""
         self._put(x, time)
         self.compute_rates()
         with self.timed(VECTORS):
             self._vectors.from_rates(into)
 
     def impose(self, x: Vector, time: float) -> None:
+        """Apply the boundary conditions at `time` (in L / c_ref) to the nodes on physical faces of the state x."""
         self._put(x, time)
         self.state(x)
 
     def fill_ghosts(self, x: Vector, time: float) -> None:
+        """Set the state to x with the boundary conditions at `time` (in L / c_ref), and fill all its ghost nodes."""
         self._put(x, time)
         self._ghosts.start_state()
         self._ghosts.finish_state()

@@ -16,8 +16,8 @@ from hiresx.solver.block_states import LocalBlocks
 class Ghosts:
     """The operations that fill the ghosts of the local blocks with values of other nodes. `halo`: the exchange of
     connected faces. `patched`: the interpolation at patched faces. `mirrored`: the ghosts of walls that take the flow
-    at mirrored positions. If `overlap` is false, a step waits for halos at once, so that the gain of overlapping can be
-    measured. Collective."""
+    at mirrored positions. If `overlap` is false, a step waits for the ghost nodes at once, so that the gain of
+    overlapping can be measured. Collective."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
         self._program, self.overlap = blocks.program, overlap
@@ -42,61 +42,61 @@ class Ghosts:
 
     @property
     def others(self) -> bool:
-        """True if ghosts come from other ranks."""
+        """Whether ghost nodes of this rank come from other ranks."""
         return bool(self.halo.neighbours)
 
     def start_state(self) -> None:
-        """Set the nodes under finer levels, start the exchange of connected halos, and fill the ghosts behind patched
-        faces, beside finer levels and behind mirroring walls."""
+        """Set the nodes that lie under finer levels, start the exchange of the state between connected blocks, and fill
+        the ghost nodes behind patched faces, around finer levels and behind walls that interpolate mirrored points."""
         self.patched.nodes()
         self.halo.start_state()
         self.patched.state()
         self.mirrored.state()
 
     def finish_state(self) -> None:
-        """Wait for the halos of the state."""
+        """Wait until the exchange of the state between blocks is complete."""
         self.halo.finish_state()
 
     def send_state(self) -> None:
-        """Call `start_state` as a task of a stage. If exchanges do not overlap with computations, also wait for the
-        halos."""
+        """Start the exchange of the state, as `start_state` does. If exchanges do not overlap with computations, also
+        wait until it is complete."""
         self.start_state()
         if not self.overlap:
             self.halo.finish_state()
 
     def send_fluxes(self, fluxes: list[tuple[Any, ...]], work: Sequence[Any]) -> None:
-        """Start the exchange of the viscous `fluxes` of all parts, which are stored in `work`. If exchanges do not
-        overlap with computations, also wait for the halos."""
+        """Start the exchange of the viscous `fluxes` of all blocks, for each block one array per direction, which are
+        stored in the arrays `work`. If exchanges do not overlap with computations, also wait until it is complete."""
         self.halo.start_fluxes(fluxes)
         self.patched.fluxes(fluxes, work)
         if not self.overlap:
             self.halo.finish_fluxes()
 
     def finish_fluxes(self) -> None:
-        """Wait for the ghosts of the viscous fluxes from other parts."""
+        """Wait until the exchange of the viscous fluxes between blocks is complete."""
         self.halo.finish_fluxes()
 
     def send_field(self, name: str) -> None:
-        """Start the exchange of the field `name`, which a term has computed. If exchanges do not overlap with
-        computations, also wait for the halos."""
+        """Start the exchange of the field `name`, which a term of the right-hand side has computed. If exchanges do not
+        overlap with computations, also wait until it is complete."""
         self.halo.start_field(name)
         self.patched.field(name)
         if not self.overlap:
             self.halo.finish_field(name)
 
     def finish_field(self, name: str) -> None:
-        """Wait for the ghosts of the field `name` from other parts."""
+        """Wait until the exchange of the field `name` between blocks is complete."""
         self.halo.finish_field(name)
 
     def close(self) -> None:
-        """Free the resources of MPI and of the device."""
+        """Free the resources of MPI and of the device that the exchanges use."""
         self.halo.close()
         self.patched.close()
         self.mirrored.close()
 
     def meanwhile(self, parts: Sequence[Calls]) -> Callable[[], None]:
-        """Return a function that makes launches of all parts during a halo exchange, and processes messages in
-        between."""
+        """Return a function that makes kernel launches during an exchange of ghost nodes, and processes MPI messages in
+        between. `parts`: lists of launches, which do not use the ghost nodes of other ranks."""
         if not self.others:
             return self._program.prepare([call for calls in parts for call in calls])
         prepared = [self._program.prepare(calls) for calls in parts]

@@ -50,7 +50,7 @@ class _TimeTerm(NamedTuple):
 
 
 class ImplicitOperators(Linearised):
-    """Operators of the implicit integrator on the parts of this rank. The matrix blocks, and the update with its
+    """Operators of the implicit integrator on the blocks of this rank. The matrix blocks, and the update with its
     ghosts, are fields of the block states. Collective. Raises HiresxError for a case that the implicit integrator does
     not support."""
 
@@ -100,9 +100,12 @@ class ImplicitOperators(Linearised):
     # ---- the explicit step
 
     def begin(self) -> None:
+        """Compute the explicit time step of every node from the current state."""
         self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
+        """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
+        conditions at `time`."""
         self._in_time = _TimeTerm(time, over_time, constant)
 
     @property
@@ -114,6 +117,8 @@ class ImplicitOperators(Linearised):
         return 0.0 if self._in_time is None else self._in_time.over_time
 
     def change(self, x: Vector, into: Vector) -> None:
+        """Compute the change of the state x by a short explicit step with boundary conditions, and store it in
+        `into`."""
         system, term = self._system, self._in_time
         system.rates(x, self._time, into)  # the state is x with its conditions, and r its rates
         with system.timed(VECTORS):
@@ -127,12 +132,15 @@ class ImplicitOperators(Linearised):
         system.axpy(-1.0, x, into)
 
     def rates(self, change: Vector, into: Vector) -> None:
+        """Divide `change` by the explicit time step of every node, and store the result in `into`."""
         with self._system.timed(VECTORS):
             self._launch("over_step", lambda s: {"dt": s.dt}, f=change, x=into)
 
     # ---- matrix blocks
 
     def assemble(self, x: Vector, over_cfl: float) -> None:
+        """Compute the matrix blocks of the linear equations at the state x. `over_cfl`: 1/c, where c is the pseudo-time
+        step divided by the explicit step."""
         with self._system.timed("blocks"):
             self._assemble(x, over_cfl)
 
@@ -206,6 +214,8 @@ class ImplicitOperators(Linearised):
         return {**self._of_sides(s), "blocks": s.array("implicit_blocks")}
 
     def precondition(self, right: Vector, into: Vector) -> None:
+        """Solve the linear equations approximately by sweeps from the initial guess 0. `right`: the right-hand side.
+        `into`: the solution."""
         with self._system.timed("sweeps"):
             if self.sweeps is None:
                 self.sweeps = count_sweeps(self._sweeps, self._system, right, into, self._result)
@@ -215,6 +225,8 @@ class ImplicitOperators(Linearised):
     # ---- step lengths and places
 
     def admissible_share(self, x: Vector, change: Vector) -> float:
+        """Return the largest of the factors 1, 1/2, 1/4, ... by which `change` can be multiplied and added to x, such
+        that density and pressure keep at least a quarter of their values at every node; 0 if there is none."""
         backend, least = self._blocks.backend, 1.0
         for s, own, along in zip(self._blocks.states, x.arrays, change.arrays, strict=True):
             ni, nj, nk = s.size
@@ -227,9 +239,11 @@ class ImplicitOperators(Linearised):
         return float(self._blocks.comm.min([least])[0])
 
     def show(self, rates: Vector) -> None:
+        """Store the largest magnitude of the components of `rates` at each node in the field `residual`."""
         self._launch("largest_of_node", lambda s: {"largest": s.array("residual")}, x=rates)
 
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
+        """Return the component with the largest magnitude in the vector `rates`, with its block, node and equation."""
         found: list[tuple[float, ResidualPlace]] = []
         for s, array in zip(self._blocks.states, rates.arrays, strict=True):
             values = np.abs(self._blocks.host_values(s, array))
@@ -238,7 +252,8 @@ class ImplicitOperators(Linearised):
         return max(everywhere, key=lambda one: one[0])
 
     def check_blocks(self) -> None:
-        """Raises HiresxError, on all ranks, for a diagonal block that is singular, with the place."""
+        """Raise HiresxError, on all ranks, that names the first node whose diagonal matrix block is singular, if there
+        is one."""
         found: ResidualPlace | None = None
         for n, s in enumerate(self._blocks.states):
             for inverses in self._sweeps.inverses(n):
@@ -267,14 +282,14 @@ def connect(
     step_size: StepSize,
     system: FlowSystem,
 ) -> None:
-    """Give an implicit integrator the operators of its system, which act on the parts `blocks` of this rank. Other
-    integrators are left unchanged. Collective."""
+    """Give an implicit time integrator the operators of the linearised flow on the blocks of this rank. Other
+    integrators are left unchanged. All ranks must call this."""
     if isinstance(integrator, ImplicitIntegrator):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 
 
 def settings(case: Case) -> ImplicitSettings:
-    """Return the settings of the implicit scheme of a case."""
+    """Return the settings of the implicit integrator of `case`, with defaults for keys that the case does not set."""
     given, first = case.implicit, case.time.cfl
     sweeps = UNSTEADY_SWEEPS if given.sweeps is None and case.time.integrator != NAME else given.sweeps
     return ImplicitSettings(

@@ -13,9 +13,10 @@ Flow: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[
 
 
 def initial_flow(case: Case, initial: str | Callable[..., Any] | None = None) -> Flow:
-    """Return a function that computes the initial state of the case, or that of `initial`: a function f(x, y, z, *,
-    <parameters>) -> (rho, u, v, w, p), or the name of a function of case.py. Raises HiresxError for an unknown name and
-    a missing parameter. The returned function raises the errors of `Case.evaluate`."""
+    """Return a function of the coordinates x, y, z of nodes that computes the initial state of `case`, or the state
+    that `initial` gives: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), or the name of a function of
+    case.py. The returned function also gives the passive scalars by name, and raises the errors of `Case.evaluate`.
+    Raises HiresxError for an unknown name and a missing parameter."""
     state = case.initial.state
     if initial is None and state is not None:
         uniform = [state.rho, state.u, state.v, state.w, state.p]

@@ -12,9 +12,9 @@ from hiresx.solver.sweeps import SweepInputs, nodes_of_lines, parities
 
 class ProductLines(ProductSweeps):
     """Sweeps over grid lines along one direction. The matrix blocks that couple a line with other lines are not stored;
-    the products with them are computed when they are needed. If a part has one node along this direction, its lines
-    have one node. `given`: the arguments of `Sweeps`. `faces`: for each part the stored matrix blocks of nodes on faces
-    with boundary conditions. Collective."""
+    the products with them are computed when they are needed. If a block has one node along this direction, its lines
+    have one node. `given`: the arguments of `Sweeps`. `faces`: for each block the stored matrix blocks of nodes on
+    faces with boundary conditions. Collective."""
 
     def __init__(self, given: SweepInputs, faces: list[FaceBlocks]):
         super().__init__(given, faces)
@@ -22,8 +22,9 @@ class ProductLines(ProductSweeps):
         self.lines = [(self._direction,)] * len(self.lines)
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and factorise the block-tridiagonal matrices of the lines. `over_cfl`, `over_time`:
-        the terms of the time step on the diagonal, as in `Sweeps.factor`."""
+        """Store the data of the current state from which products with matrix blocks are computed, and factorise the
+        block-tridiagonal matrices of the grid lines. `over_cfl`, `over_time`: the terms of the time step on the
+        diagonal, as in `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             if len(faces.nodes):

@@ -20,8 +20,9 @@ class ProductNodes(ProductSweeps):
     with them are computed when they are needed. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and compute and invert the diagonal blocks. `over_cfl`, `over_time`: the terms of
-        the time step on the diagonal, as in `Sweeps.factor`."""
+        """Store the data of the current state from which products with matrix blocks are computed, and compute and
+        invert the diagonal blocks. `over_cfl`, `over_time`: the terms of the time step on the diagonal, as in
+        `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             for colour in (0, 1):
@@ -36,8 +37,8 @@ class ProductNodes(ProductSweeps):
             )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """Yield one array (row, column, k, j, i) on the host: the inverses of the diagonal blocks of the nodes of the
-        part `states[n]`."""
+        """Yield one array (row, column, k, j, i) on the host: the inverses of the diagonal matrix blocks of the nodes
+        of block number `n` of this rank."""
         s = self._blocks.states[n]
         variables = s.equations.variables
         backend = self._blocks.backend

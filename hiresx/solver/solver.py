@@ -44,20 +44,20 @@ class _StepAbandoned(Exception):
 
 
 class Solver:
-    """The flow solver of a case on a device, for the parts that this rank computes.
+    """The flow solver of a case on a device, for the blocks that this rank computes.
 
     `domain`: the grid with its partition among the ranks; without it this process computes the whole grid of the case,
     or `grid`. `plan`: "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None
-    means the plan of the case, or one that suits the backend and its memory. `profiles`: functions that replace those
-    of case.py, by name. `transport`: the transport of halos to other ranks (see `HaloExchange`). `overlap`: if false,
-    the solver waits for halos at once, to measure the gain of overlapping. `flow`: the initial state (see
+    means the plan of the case, or one that suits the backend and its memory. `profiles`: functions that replace
+    functions of case.py. `transport`: the transport of ghost nodes to other ranks (see `HaloExchange`). `overlap`: if
+    false, the solver waits for ghost nodes at once, to measure the gain of overlapping. `flow`: the initial state (see
     `initial_flow`); without it, the state is set by `initialize` or `restore`. `reused`: data of another solver of the
     case, which must not be used afterwards; either all ranks pass them or none.
 
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the whole blocks of the grid. `cut`: the parts of all ranks. `states`, `kept`: as in `LocalBlocks`.
+    `decomposition`: the blocks of the grid. `cut`: the blocks of all ranks. `states`, `kept`: as in `LocalBlocks`.
     """
 
     def __init__(
@@ -122,26 +122,27 @@ class Solver:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks (name, task(stage)) of a stage, or of a right-hand side of an integrator that iterates."""
+        """The tasks (name, function) of a stage or, if the integrator iterates, of a right-hand side."""
         return self.system.tasks
 
     @property
     def has_rates(self) -> bool:
-        """True if rates of change were computed since the state was set. Before that `r` has no meaning."""
+        """Whether the right-hand side was computed since the state was set; the array `r` has no meaning before."""
         return self._state_cache.rates
 
     @property
     def overlap(self) -> bool:
-        """True if computation overlaps with the halo exchange."""
+        """Whether computation overlaps with the exchange of ghost nodes."""
         return self._ghosts.overlap
 
     @overlap.setter
     def overlap(self, value: bool) -> None:
+        """Set whether computation overlaps with the exchange of ghost nodes."""
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """Make the launches `calls` at the start of every step from now on. They must not change data on which the flow
-        depends. Returns a function that stops this."""
+        """Make the kernel launches `calls`, which only read the flow, at the start of every step from now on. Return a
+        function that stops this."""
         key = max(self._lookers, default=0) + 1
         self._lookers[key] = list(calls)
 
@@ -168,19 +169,19 @@ class Solver:
 
     @property
     def clock(self) -> StepClock:
-        """The clock on the device. With `look_at_steps`, it has the time of the state at the start of a step."""
+        """The clock on the device, from which launches of `look_at_steps` read the time at the start of a step."""
         return self._conditions.clock
 
     # ---- the step
 
     def stage(self, stage: int) -> None:
-        """Compute one stage of an explicit integrator, for the step `dt` from the time of the state."""
+        """Compute stage number `stage` of an explicit integrator, with the step `dt` from the time of the state."""
         self._state_cache.expect_rates()
         self.system.time, self.system.dt = self.time, self.dt
         self.system.stage(stage)
 
     def right_hand_side(self) -> None:
-        """Set the rates `r` to 1/J times dq/dt: the halo exchange and all tasks of a stage except the update."""
+        """Compute the right-hand side (the array `r` of every block, 1/J times dq/dt) of the current state."""
         self._state_cache.rates = True
         self.system.compute_rates()
 
@@ -190,9 +191,9 @@ class Solver:
                 task(stage)
 
     def choose_dt(self, largest: float = np.inf) -> float:
-        """Set the time step of the case and return it. It is fixed and at most `largest`, or it follows from the CFL
-        limits over all blocks of all ranks, such that steps end at the time that is `largest` away
-        (`hiresx.time.step_rule.step_towards`). With local steps every point has its own step, and 0 is returned."""
+        """Set the time step of the case and return it, in L / c_ref. It is fixed and at most `largest`, or it follows
+        from the CFL limits over all blocks of all ranks, such that steps end at the time that is `largest` away
+        (`hiresx.time.step_rule.step_towards`). With local steps every node has its own, and 0 is returned."""
         with self.stopwatch("time step"):
             if self.local:
                 self.step_size.fill_local(self.step_factor)
@@ -206,14 +207,13 @@ class Solver:
         self.step_size.put(dt)
 
     def step(self, largest: float = np.inf) -> float:
-        """Make one time step, no longer than `largest`. Returns its size, in L / c_ref (0 with local steps).
+        """Make one time step, no longer than `largest`, and return its size, in L / c_ref (0 with local steps).
 
         A step by CFL number may fail because wave speeds grow during it, for instance after an impulsive start. It is
         then repeated with half of its size, then with a quarter, if the integrator stores the state at the start.
         Raises FloatingPointError, with the state as before, if no step is possible: the rates of change are not finite,
         or so large that time would not advance, or a quarter of the step fails as well. If the integrator does not
-        store the start, the failed state remains.
-        """
+        store the start, the failed state remains."""
         if largest == np.inf:
             self.advance(1)
         else:
@@ -221,9 +221,9 @@ class Solver:
         return self.dt
 
     def advance(self, count: int, until: float = np.inf) -> int:
-        """Make up to `count` time steps, none past `until`, and return their number. If the host is needed, one step is
-        made. Otherwise the device makes all of them, or nearly all. Raises the errors of `step`; the steps before the
-        failed one remain valid. All ranks call this with the same count."""
+        """Make up to `count` time steps, none past the time `until`, and return the number of steps made. If the host
+        is needed, one step is made, otherwise all of them or nearly all. Raises the errors of `step`; the steps before
+        the failed one remain valid. All ranks call this with the same count."""
         taken, failed = self._take_device_steps(count, until) if self.device_resident_steps.possible else (0, None)
         if taken and failed is None:
             return taken
@@ -314,8 +314,8 @@ class Solver:
         return radii_are_finite(*map(float, radii))
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
-        """Make one time step of the case. `watch(stage, task)` is called after each task and returns whether to
-        continue; if not, the solver stops in the middle of the step. Returns whether the step was completed."""
+        """Make one time step of the case, and return whether it was completed. `watch(stage, task)` is called after
+        each task and returns whether to continue; if not, the solver stops in the middle of the step."""
 
         def perform_watched(tasks: Sequence[Task], stage: int) -> None:
             for name, task in tasks:
@@ -338,12 +338,12 @@ class Solver:
 
     @property
     def can_rewind(self) -> bool:
-        """True if the start of the last step is stored, with positive density and pressure. Collective."""
+        """Whether the start of the last step is stored, with positive density and pressure. All ranks ask together."""
         alive = self._state_cache.began is not None and self.system.alive_before
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
-        """Return to the state at the start of the last step. Collective."""
+        """Return to the state at the start of the last step. All ranks must call this."""
         if self._state_cache.began is None:
             raise RuntimeError("no step was taken")
         self.time, self.steps = self._state_cache.began
@@ -354,7 +354,7 @@ class Solver:
 
     @property
     def local(self) -> bool:
-        """True if each point has its own step."""
+        """Whether each node has its own time step."""
         return self.case.time.local
 
     # ---- the state
@@ -363,17 +363,17 @@ class Solver:
         self, block: int, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
-        """Set the state at the nodes of `states[block]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure
-        in the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars`
-        omits keep their values. All ranks call `complete_state` or `complete_if_set` after all blocks are set."""
+        """Set the state at the nodes of block number `block` of this rank. `rho`, `u`, `v`, `w` and `p`: density,
+        velocities and pressure in the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive
+        scalars that `scalars` omits do not change. All ranks call `complete_state` or `complete_if_set` afterwards."""
         self.settle()
         self._give()
         self._state_cache.incomplete = True
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
-        """Set the case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p). It
-        is called for slabs of large blocks, by several threads."""
+        """Set the initial state of the case, or that of `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u,
+        v, w, p). It is called for ranges of planes of large blocks, by several threads. All ranks must call this."""
         self.settle()
         self._give()
         with self.comm.together():
@@ -389,8 +389,8 @@ class Solver:
             self.system.history.forget()
 
     def complete_state(self, given: bool = True) -> None:
-        """Apply the boundary conditions to physical faces and fill the connected halos. `given`: whether a caller has
-        set the state. Collective."""
+        """Apply the boundary conditions to physical faces and fill the ghost nodes of connected blocks. `given`:
+        whether a caller has set the state. All ranks must call this."""
         self.settle()
         self._state_cache.invalidate_radii()
         self._state_cache.incomplete = False
@@ -408,14 +408,14 @@ class Solver:
             self.settle()
 
     def complete_if_set(self) -> None:
-        """Complete the state if nodes of any rank were set since it was completed. Collective."""
+        """Complete the state, as `complete_state` does, if a rank has set nodes before. All ranks must call this."""
         if self.comm.max(float(self._state_cache.incomplete)):
             self._give()  # also on ranks that set no node
             self._state_cache.replaced = True
             self.complete_state()
 
     def settle(self) -> None:
-        """Wait for the halo exchange. It must be called before ghosts are read between steps."""
+        """Wait until the exchange of ghost nodes is complete, before ghost nodes are read between steps."""
         self._ghosts.finish_state()
 
     def finish_reads(self) -> None:
@@ -423,7 +423,7 @@ class Solver:
         self._conditions.finish_reads()
 
     def values(self) -> dict[str, Any]:
-        """Return everything on which the next step depends besides `pieces`: time, steps, dt, step_factor, and the
+        """Return the numbers on which the next step depends, for a checkpoint: time, steps, dt, step_factor, and the
         sizes of earlier steps that the integrator needs."""
         found = dict[str, Any](time=self.time, steps=self.steps, dt=float(self.dt), step_factor=self.step_factor)
         if self.configuration.storage.carries:
@@ -434,16 +434,16 @@ class Solver:
         return found
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the conservative state (n, nk, nj, ni) of each part as a piece of q.<whole block>, with the number type
-        of the run, and the data of earlier steps that the integrator needs (`StateHistory.pieces`)."""
+        """Yield the arrays of a checkpoint: the conservative variables (n, nk, nj, ni) of each block of this rank,
+        called q.<number of the block in the grid>, and the states of earlier steps (`StateHistory.pieces`)."""
         yield from self._blocks.pieces()
         if self.system.history is not None:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Continue from the content of `values` and `pieces`, bit-identically on the same backend and partition.
-        `read(name, box)`: returns the nodes `box` of an array that was written in pieces. Collective. Raises ValueError
-        for numbers that no run can have had, and for an array of another shape or type."""
+        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: its numbers (see
+        `values`). `read(name, box)`: returns the nodes in the index range `box` of its array `name` (see `pieces`). All
+        ranks must call this. Raises ValueError for impossible numbers, and for an array of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():
@@ -455,8 +455,8 @@ class Solver:
         self.go_on(values, fill)
 
     def go_on(self, values: Mapping[str, Any], fill: Callable[[], None]) -> None:
-        """Continue from `values`, as `restore` does, with a state that `fill` sets on the device. Nodes that `fill`
-        does not set are not changed. Collective."""
+        """Continue from `values`, as `restore` does, with a state that the function `fill` sets on the device. Nodes
+        that `fill` does not set are not changed. All ranks must call this."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
@@ -477,24 +477,24 @@ class Solver:
         self.settle()
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the root mean squares (5,) of dq/dt over all points (NaN before the first step from a new state), the
-        least density and the least pressure. Collective."""
+        """Return the root mean squares (5,) of dq/dt over all nodes (NaN before the first step from a new state), the
+        least density and the least pressure. All ranks must call this."""
         rates, density, pressure = self.step_size.norms()
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """Return a field (`hiresx.device.fields`) of a block, (..., nk, nj, ni). Raises HiresxError if it has none."""
+        """Return field `name` of block number `block`, (..., nk, nj, ni). Raises HiresxError if the run has none."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)
 
     @property
     def points(self) -> int:
-        """Number of points of all ranks."""
+        """Number of nodes of all ranks."""
         return self.decomposition.points
 
     @property
     def bytes(self) -> int:
-        """Device memory of the fields of this rank, in bytes."""
+        """Number of bytes on the device of all arrays of this rank."""
         blocks = sum(state.bytes for state in self.states) + sum(layer.bytes for layer in self.sponges)
         return blocks + self.system.bytes + self.step_size.bytes

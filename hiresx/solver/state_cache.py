@@ -20,20 +20,21 @@ class StateCache:
         self.reset()
 
     def reset(self) -> None:
-        """Discard all cached data, because another state was set."""
+        """Discard all data derived from the current state, because another state was set."""
         self.began: tuple[float, int] | None = None
         self.rates = self.incomplete = False
         self.invalidate_radii()
 
     def invalidate_radii(self) -> None:
-        """Discard the spectral radii and what launches ahead have read, because nodes have changed."""
+        """Discard the spectral radii and all other results that were computed from the current state, because nodes
+        have changed."""
         self.radii: np.ndarray | None = None
         self.seen_ahead = False
         self.norms: Callable[[], np.ndarray] | None = None
 
     def expect_rates(self) -> None:
-        """Mark the rates `r` as valid and the spectral radii as invalid: a right-hand side is computed next, and nodes
-        change."""
+        """Mark the right-hand side as valid and the spectral radii as invalid: a right-hand side is computed next, and
+        nodes change."""
         self.rates = True
         self.invalidate_radii()
 

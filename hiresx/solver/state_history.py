@@ -25,8 +25,8 @@ class StateHistory:
         self._last: float | None = None  # the size of the step from the first state, once completed
 
     def begin(self) -> None:
-        """Store the current state as the start of a step. The states of the last steps are kept, as many as the
-        integrator needs."""
+        """Store the current state as the start of a time step. The initial states of as many earlier steps as the
+        integrator needs are kept."""
         if self._last is not None:
             self._steps = [self._last, *self._steps][: self._depth]
             self._states.insert(0, self._states.pop())
@@ -34,26 +34,27 @@ class StateHistory:
         self._vectors.from_state(self._states[0])
 
     def end(self, dt: float) -> None:
-        """Complete the step that `begin` started; `dt` is its size."""
+        """Complete the time step that `begin` started. `dt`: its size in L / c_ref."""
         self._last = dt
 
     def back(self) -> None:
-        """Restore the state at the start of the last step."""
+        """Undo the last time step: restore the state at its start."""
         self._vectors.to_state(self._states[0])
         self._last = None
 
     def forget(self) -> None:
-        """Discard all steps, because a new state was set."""
+        """Discard all earlier steps, because a new state was set."""
         self._steps, self._last = [], None
 
     @property
     def earlier(self) -> list[Earlier]:
-        """The states of earlier steps, the latest first, with the sizes of the steps between them."""
+        """The earlier time steps, the latest first, each with the state at its start and its size."""
         return [Earlier(*step) for step in zip(self._states[1:], self._steps, strict=False)]
 
     @property
     def start(self) -> list[np.ndarray]:
-        """Return the state of every block at the start of the last step, as host arrays (variables, nk, nj, ni)."""
+        """The state of every block of this rank at the start of the last step, as host arrays (variables, nk, nj,
+        ni)."""
         return [
             self._blocks.host_values(s, a) for s, a in zip(self._blocks.states, self._states[0].arrays, strict=True)
         ]
@@ -70,12 +71,13 @@ class StateHistory:
 
     @property
     def steps(self) -> list[float]:
-        """The sizes of the steps whose states `pieces` yields."""
+        """The sizes, in L / c_ref, of the earlier steps whose initial states a checkpoint contains (see `pieces`)."""
         return [step.dt for step in self._steps_to_store]
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the earlier states for a checkpoint: for each earlier step and each part an array (n, nk, nj, ni) of
-        its n variables, with the name history.<number of the step>.<number of the whole block>."""
+        """Yield the states of earlier steps for a checkpoint: for each earlier step and each block of this rank an
+        array (n, nk, nj, ni) of its n variables, with the name history.<number of the step>.<number of the block in the
+        grid>."""
         for n, step in enumerate(self._steps_to_store):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
                 values = LazyArray(
@@ -84,8 +86,9 @@ class StateHistory:
                 yield Piece(f"history.{n}.{s.part.whole}", s.part.box, values)
 
     def read(self, steps: Sequence[Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Restore the step sizes `steps` and the states of earlier steps. `read` returns an array by the name and box
-        of a piece (see `pieces`). Raises ValueError for values that no run can have had."""
+        """Restore the sizes `steps` and the initial states of earlier steps from a checkpoint. `read(name, box)`:
+        returns the nodes in the index range `box` of an array that `pieces` has written. Raises ValueError for values
+        that no run can have had."""
         self.forget()
         sizes = [float(dt) for dt in steps][: self._depth]
         if not all(0 < dt < np.inf for dt in sizes):

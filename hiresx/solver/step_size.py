@@ -72,14 +72,15 @@ class StepSize:
         return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls])
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
-        """Return the next time step, in L / c_ref, towards a time that is `left` away. It is at most `factor` times the
-        step of the case, or at most `factor` times `own` if the integrator chose a step `own`. Collective."""
+        """Return the size of the next time step, in L / c_ref, towards a time that is `left` away. It is at most
+        `factor` times the step of the case, or at most `factor` times `own` if the integrator chose a step `own`. All
+        ranks must call this."""
         wanted = self.case_step(factor) if own is None else factor * own
         return min(wanted, left) if own is None and self._case.time.dt is not None else step_towards(left, wanted)
 
     def case_step(self, factor: float) -> float:
         """Return `factor` times the time step of the case, in L / c_ref: fixed, or by its CFL numbers over all blocks
-        of all ranks. Collective."""
+        of all ranks. All ranks must call this."""
         time = self._case.time
         if time.dt is not None:
             return factor * time.dt
@@ -90,20 +91,21 @@ class StepSize:
         return largest_step(factor * time.cfl, factor * time.viscous_cfl, inviscid_radius, viscous_radius)
 
     def fill_local(self, factor: float) -> None:
-        """Set the time step of every point to `factor` times its own."""
+        """Set the local time step of every node to `factor` times the step by the CFL numbers of the case."""
         time = self._case.time
         assert time.cfl is not None  # otherwise there are no local steps
         self.fill_by(factor * time.cfl, factor * time.viscous_cfl)
 
     def fill_by(self, cfl: float, viscous_cfl: float) -> None:
-        """Set the time step of every point by the CFL numbers `cfl` and `viscous_cfl`."""
+        """Set the local time step of every node by the inviscid and the viscous CFL number `cfl` and `viscous_cfl`."""
         for reduction in self.reductions:
             reduction.local_steps(self._case.gas.reynolds, cfl, viscous_cfl)
         self._limit_steps()
 
     def radii(self, launched: bool = False) -> np.ndarray:
         """Return an array (2,) with the largest inviscid and the largest viscous spectral radius of all blocks of all
-        ranks, in c_ref / L. `launched`: whether `calls` were already made for the current state. Collective."""
+        ranks, in c_ref / L. `launched`: whether their kernels were already launched for the current state. All ranks
+        must call this."""
         if not launched:
             self._launch()
         found = self._blocks.backend.to_host(self.found).reshape(-1)[self._places].astype(float)
@@ -111,7 +113,7 @@ class StepSize:
         return self._blocks.comm.max(found.max(axis=(0, 2), initial=0.0))
 
     def put(self, dt: float) -> None:
-        """Set the time step of the kernels to `dt` (in L / c_ref), unless each point has its own."""
+        """Set the time step on the device to `dt` (in L / c_ref), unless each node has its own."""
         if dt == self._on_device or self._blocks.layout.local_steps:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
@@ -120,18 +122,18 @@ class StepSize:
         self._on_device = dt
 
     def forget(self) -> None:
-        """Discard the stored time step, because the device has changed it."""
+        """Discard the host's copy of the time step, because the device has changed the step."""
         self._on_device = None
 
     def seek_norms(self) -> None:
-        """Launch the computation of the norms behind recorded steps for which the host has not waited, and the copy of
-        their numbers. `norms` uses these if they are of the current state."""
+        """Launch the computation of the norms of the right-hand side behind recorded steps, before the host waits for
+        these steps, and the copy of the results. The method `norms` uses these if they belong to the current state."""
         self._seek_norms()
         self.state_cache.norms = self._blocks.backend.fetch(self._norms)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the root mean square of dq/dt over all points (5), the least density and the least pressure.
-        Collective."""
+        """Return the root mean square of dq/dt over all nodes (5), the least density and the least pressure. All ranks
+        must call this."""
         if self.state_cache.norms is None:
             self._seek_norms()
             held = self._blocks.backend.to_host(self._norms)
@@ -145,12 +147,13 @@ class StepSize:
 
     @property
     def few(self) -> np.ndarray:
-        """Number of radii in each row of `found`, int32; 0 in rows of no block."""
+        """Number of partial results in each row of the array `found` of spectral radii, int32; 0 in rows that belong to
+        no block."""
         few = np.zeros(len(self.found), np.int32)
         few[self._rows] = [reduction.few for reduction in self.reductions]
         return few
 
     @property
     def bytes(self) -> int:
-        """Memory of the reductions, in bytes."""
+        """Number of bytes of the arrays for the computation of spectral radii and norms."""
         return sum(r.bytes for r in self.reductions)

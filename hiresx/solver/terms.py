@@ -217,9 +217,9 @@ class Terms:
         return self.around_fluxes(("viscous", lambda stage: inner()), ("viscous", lambda stage: outer()))
 
     def around_fluxes(self, inner: Task, outer: Task) -> list[Task]:
-        """Return the tasks of the viscous differences, with the wait for the fluxes of other ranks between `inner` and
-        `outer`. If the viscous terms come first, the wait is before `inner`, and `outer` is left out. Without other
-        ranks there is only `inner`."""
+        """Return the tasks of the differences of viscous fluxes, with the wait for the fluxes of other ranks between
+        `inner` and `outer`. If the viscous terms come first, the wait is before `inner`, and `outer` is left out.
+        Without other ranks there is only `inner`."""
         if not self._ghosts.others:
             return [inner]
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())

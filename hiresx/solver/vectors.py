@@ -45,7 +45,7 @@ class Vectors:
         return self._blocks.backend.to_device(weights.astype(self._real))
 
     def new(self) -> Vector:
-        """Return a new vector of zeros. Raises HiresxError if it does not fit in memory."""
+        """Return a new vector of zeros of the size of the state. Raises HiresxError if it does not fit in memory."""
         self.count += 1
         with self._blocks.comm.together():
             return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
@@ -60,17 +60,18 @@ class Vectors:
 
     @property
     def bytes(self) -> int:
-        """Memory of all vectors, in bytes."""
+        """Number of bytes of all vectors of this rank."""
         of_one = sum(s.q.size for s in self._blocks.states) * np.dtype(self._real).itemsize
         return self.count * of_one
 
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
-        """Replace y by a x + b y."""
+        """Combine two vectors: y = a x + b y."""
         for s, own, to in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             self._launch(s, "add_vectors", x=own, y=to, a=float(a), b=float(b))
 
     def from_rates(self, x: Vector) -> None:
-        """Set x to the rates of change dq/dt, computed from the residual `r` of the blocks."""
+        """Set the vector x to dq/dt, computed from the right-hand side (the array `r`) and the Jacobian of the
+        blocks."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, "rates_to_vector", r=s.r, jacobian=s.jacobian, x=own)
 
@@ -85,8 +86,8 @@ class Vectors:
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the scalar product of two vectors over all ranks. Products of the last variables are multiplied by
-        `of_last`. Collective."""
+        """Return the scalar product of two vectors over all variables and nodes of all ranks. Products of the last
+        variables are multiplied by the weights `of_last`. All ranks must call this."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             extent, columns, cut = _columns(s)
@@ -104,7 +105,7 @@ class Vectors:
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
         """Return the scalar products (`dot`) of x with each of the first `count` vectors of a basis, an array (count,).
-        Collective."""
+        All ranks must call this."""
         found = np.zeros(count)
         for s, many, one in zip(self._blocks.states, basis.arrays, x.arrays, strict=True):
             extent, columns, cut = _columns(s)
@@ -133,8 +134,8 @@ class Vectors:
             )  # fmt: skip
 
     def gather(self, x: Vector) -> np.ndarray:
-        """Return the whole vector on every rank, in the order of `System.gather`. It does not depend on the
-        decomposition. Collective."""
+        """Return all numbers of the vector x on every rank, a one-dimensional array in the order of `System.gather`. It
+        does not depend on the division of the grid among ranks. All ranks must call this."""
         pairs = zip(self._blocks.states, x.arrays, strict=True)
         own = [(s.part.whole, s.part.box, self._blocks.host_values(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))
@@ -143,14 +144,14 @@ class Vectors:
         return np.concatenate([values.ravel() for values in wholes])
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set x from `values`, which have the form of the result of `gather`."""
+        """Set the vector x from `values`, the numbers of all ranks in the order of the result of `gather`."""
         wholes = self._wholes(np.asarray(values, float))
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self.fill(s, own, wholes[s.part.whole][:, *slices(s.part.box)])
 
     def fill(self, state: BlockState, array: Any, values: np.ndarray) -> None:
-        """Set the nodes of the device array `array` of a block `state` from the host array `values` (variables, nk, nj,
-        ni)."""
+        """Set the nodes of the device array `array` of the block `state` from the host array `values` (variables, nk,
+        nj, ni)."""
         backend = self._blocks.backend
         backend.copy(state.interior(array), backend.to_device(np.ascontiguousarray(values, self._real)))
 

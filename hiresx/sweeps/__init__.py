@@ -1,7 +1,7 @@
 """Sweeps: one case with several values of its keys, each in a run of its own.
 
 values: the keys that vary. members: the runs. folder: the files of a sweep. member: the state of a run.
-numbers: columns of the table. table: the table. picture: one column over another. running: one run after the other.
+run_numbers: columns of the table. table: the table. picture: one column over another. running: one run after the other.
 """
 
 from hiresx.sweeps.running import sweep

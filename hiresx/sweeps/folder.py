@@ -32,8 +32,9 @@ _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another swe
 
 
 def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
-    """True if the folder `out` contains the sweep `plan` of `case`, possibly with other values; False if it is empty or
-    missing. Raises HiresxError for a folder with other contents, and for another sweep, with the difference."""
+    """Return whether the folder `out` contains the sweep `plan` of `case`, possibly with other values of its keys.
+    Return False if the folder is empty or missing. Raises HiresxError for a folder with other contents, and for another
+    sweep, with the difference."""
     if not holds_sweep(out):
         return False
     entries = read_entries(out)
@@ -53,8 +54,9 @@ def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
 
 
 def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
-    """Prepare `out` as the folder of the sweep `plan` of `case`. If it contains a sweep, check that it is the same one;
-    values may have been added. Raises the errors of `compare`, and HiresxError if the folder cannot be written."""
+    """Prepare the folder `out` for the sweep `plan` of `case`. If it contains a sweep, check that it is the same one;
+    values of its keys may have been added. Raises the errors of `compare`, and HiresxError if the folder cannot be
+    written."""
     keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], _digests(plan)
     if compare(out, case, plan):
         # runs that this plan leaves out remain part of the sweep
@@ -79,7 +81,8 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
 
 
 def holds_sweep(out: Path) -> bool:
-    """True if the folder `out` has a sweep; False if it is empty or missing. Raises HiresxError for other contents."""
+    """Return whether the folder `out` contains a sweep. Return False if it is empty or missing. Raises HiresxError for
+    other contents."""
     if (out / NAME).is_file():
         return True
     if os.path.lexists(out / "run.json"):
@@ -99,7 +102,8 @@ def holds_sweep(out: Path) -> bool:
 
 
 def read_entries(out: Path) -> dict[str, Any]:
-    """Return the contents of sweep.json in `out`. Raises HiresxError if it cannot be parsed."""
+    """Return the content of the file sweep.json in the folder `out`: the keys, values and runs of a sweep. Raises
+    HiresxError if it cannot be read or parsed."""
     path = out / NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -115,8 +119,8 @@ def read_entries(out: Path) -> dict[str, Any]:
 
 
 def named_by(out: Path) -> list[str] | None:
-    """Return the keys whose values name the runs of the sweep in `out`; None without a sweep. Raises the errors of
-    `read_entries`."""
+    """Return the keys whose values are part of the names of the runs of the sweep in the folder `out`; None without a
+    sweep. Raises HiresxError if its file sweep.json cannot be read or parsed."""
     if not (out / NAME).is_file():
         return None
     entries = read_entries(out)
@@ -125,7 +129,7 @@ def named_by(out: Path) -> list[str] | None:
 
 
 def others(out: Path, plan: SweepPlan) -> list[str]:
-    """Return the runs of the sweep in `out` that are not in `plan`."""
+    """Return the names of those runs of the sweep in the folder `out` that are not in `plan`."""
     mine = {member.name for member in plan.members}
     return [str(name) for name in read_entries(out).get("runs", ()) if name not in mine]
 
@@ -180,8 +184,8 @@ def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
 
 
 def refuse_differences(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises HiresxError if the case `new` and the case `old` of the run in `place` differ in a key that changes
-    results."""
+    """Raise HiresxError if the cases `old` and `new`, nested dictionaries with all defaults, differ in a key that
+    changes results. `place`: the name of the run that computed `old`, for the message."""
     found = [difference for difference in identity.differences(old, new) if difference[0] not in _FREE]
     if found:
         named = [f"{key} is {_format(here)}, there {_format(there)}" for key, there, here in found[:_NAMED]]

@@ -18,14 +18,15 @@ _ERROR = "error: "
 
 
 def log(out: Path, member: SweepMember) -> Path:
-    """Return the path of the file with the printed output of a run. `out`: the folder of the sweep."""
+    """Return the path of the file with the printed output of the run `member` of a sweep. `out`: the folder of the
+    sweep."""
     return out / LOGS / f"{member.name}.txt"
 
 
 def need(out: Path, member: SweepMember) -> Need:
-    """Return what has to be done for a run: "nothing" if it is finished, "begin", "go on" from its checkpoint, "begin
-    again" if it was started but has no checkpoint, or "removal" if its folder contains a run of another case. `out`:
-    the folder of the sweep. `member`: the run."""
+    """Return what has to be done for the run `member` of a sweep: "nothing" if it is finished, "begin", "go on" from
+    its checkpoint, "begin again" if it was started but has no checkpoint, or "removal" if its folder contains a run of
+    another case. `out`: the folder of the sweep."""
     folder = out / member.name
     if not (folder / "run.json").is_file():
         return "begin"
@@ -38,8 +39,8 @@ def need(out: Path, member: SweepMember) -> Need:
 
 
 def other_case(folder: Path, member: SweepMember, kept: dict[str, Any]) -> str:
-    """Return how the case in the record `kept` of `folder` differs from that of the run `member`; "" if it does not
-    differ."""
+    """Return, as text, how the case in the record `kept` of the run folder `folder` differs from the case of the run
+    `member` of a sweep; "" if it does not differ."""
     if not kept.get("case"):
         return ""
     asked = _with_defaults(member.case)
@@ -70,7 +71,7 @@ def _with_grid_parts(ran: dict[str, Any], asked: dict[str, Any]) -> dict[str, An
 
 
 def clear(out: Path, member: SweepMember) -> None:
-    """Remove the folder of a run. It is called for a run without a checkpoint. `out`: the folder of the sweep. Raises
+    """Remove the folder of the run `member` of a sweep, which has no checkpoint. `out`: the folder of the sweep. Raises
     HiresxError if the folder cannot be removed."""
     try:
         shutil.rmtree(out / member.name)
@@ -79,9 +80,9 @@ def clear(out: Path, member: SweepMember) -> None:
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
-    """Return (status, reason, record) of a run. The status is that of its run.json; or "waiting" if it was not started,
-    "failed" if it ended before its first step, or "other case" if its folder contains a run of another case. The reason
-    says why it is not finished. `out`: the folder of the sweep. `member`: the run."""
+    """Return (status, reason, record) of the run `member` of a sweep. The status is the entry of its run.json; or
+    "waiting" if it was not started, "failed" if it ended before its first step, or "other case" if its folder contains
+    a run of another case. The reason says why it is not finished. `out`: the folder of the sweep."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:
@@ -95,7 +96,8 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
 
 
 def last_error(path: Path) -> str:
-    """Return the error that a run printed when it was started for the last time, from its log `path`."""
+    """Return the text of the error that a run printed when it was started for the last time, "" if there is none.
+    `path`: the file with its printed output."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -31,14 +31,14 @@ class SweepMember:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Values of the keys, without the preset. Paths of files are those of the resolved case, so that a copy of the
-        case in another folder can use them."""
+        """The values of the keys of the sweep in this run, by dotted key, without the preset. Paths of grid files are
+        absolute, so that a copy of the case in another folder can use them."""
         files = {f"grid.{key}": self.case["grid"].get(key) for key in GRID_FILES}
         return {key: files.get(key, value) for key, value in self.values.items() if key != PRESET}
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The options of the command line that differ from run to run: `--preset` and `--set`."""
+        """The options `--preset` and `--set` of `hiresx run` that select this run, as words of a command line."""
         preset = ("--preset", self.values[PRESET]) if PRESET in self.values else ()
         sets = (("--set", f"{key}={value_text(value)}") for key, value in self.overrides.items())
         return (*preset, *(word for pair in sets for word in pair))
@@ -63,11 +63,11 @@ def plan(
     zipped: bool = False,
     named_by: Sequence[str] | None = None,
 ) -> SweepPlan:
-    """Plan the runs of a sweep of `case` over these `values` by key, and `presets`. If `zipped` is true the first
-    values of all keys are combined, then the second ones, and so on; otherwise all combinations are made. `named_by`:
-    the keys in the names of the runs, for a sweep that exists already (`folder.named_by`); by default those with
-    several values. Raises HiresxError, before anything is run, for an invalid case and for two equal runs. The hint for
-    an unknown key has the most similar one."""
+    """Return the runs of a sweep of `case` over these `values` by key, and `presets`; nothing is run. If `zipped` is
+    true the first values of all keys are combined, then the second ones, and so on; otherwise all combinations are
+    made. `named_by`: the keys in the names of the runs, for a sweep that exists already (`folder.named_by`); by default
+    the keys with several values. Raises HiresxError for an invalid case and for two equal runs. The hint for an unknown
+    key has the most similar one."""
     axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
     axes |= {key: plain(entry) for key, entry in values.items()}
     rows = list(combinations(axes, zipped))
@@ -87,7 +87,8 @@ def plan(
 
 
 def load_member(case: str | Path, name: str, values: Mapping[str, Any]) -> SweepMember:
-    """Return the run `name` of `case` with these `values` by key. Raises HiresxError for an invalid case."""
+    """Return the run of a sweep called `name`: `case` with these `values` by key. Raises HiresxError for an invalid
+    case."""
     loaded = load(case, values.get(PRESET), {key: value for key, value in values.items() if key != PRESET})
     resolved = loaded.model_dump(mode="json")
     for key in GRID_FILES:

@@ -16,10 +16,10 @@ _MOST = 12
 
 
 def draw(table: "SweepTable", x: str, y: str) -> tuple[Any, Any]:
-    """Return Figure and Axes of the column `y` over the column `x`. Runs that differ only in `x` form a curve. If every
-    such curve would be a single point, one curve goes through all runs. Values of `x` that are not numbers are placed
-    at equal distances, in the order of the table. Raises HiresxError for a column that does not exist or contains no
-    number."""
+    """Draw the column `y` of the table of a sweep over the column `x`, and return Figure and Axes of matplotlib. Runs
+    that differ only in `x` form a curve. If every such curve would be a single point, one curve goes through all runs.
+    Values of `x` that are not numbers are placed at equal distances, in the order of the table. Raises HiresxError for
+    a column that does not exist or contains no number."""
     picture_file.require_matplotlib()
     across, up = table.full_name(x), table.full_name(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]

@@ -44,7 +44,8 @@ class ReducedColumn:
     start: float | None = None
 
     def check(self, cases: Sequence[Mapping[str, Any]]) -> None:
-        """Raises HiresxError if none of the resolved cases has the history, or if the residual has no such column."""
+        """Raise HiresxError if none of `cases` (nested dictionaries with all defaults) writes the history of this
+        column, or if the history of residuals has no such quantity."""
         there = list(dict.fromkeys(name for case in cases for name in _histories(case)))
         if self.history not in there:
             raise HiresxError(
@@ -58,8 +59,8 @@ class ReducedColumn:
             )
 
     def value(self, run: Path) -> float:
-        """Return the number for one run. Raises HiresxError for a run without this column, or without samples from
-        `start` on."""
+        """Return the number in this column for the run in the folder `run`. Raises HiresxError for a run without this
+        history or quantity, or without samples from the time `start` on."""
         there = history.histories(run)
         if self.history not in there:
             raise HiresxError(f'no history "{self.history}"', did_you_mean(self.history, list(there), "histories"))
@@ -88,8 +89,9 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
-    """Parse HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION into a column; by default the reduction is "last". `start`:
-    the time of the first sample to use, in L / c_ref. Raises HiresxError for any other text."""
+    """Return the column of a table that `text` describes: HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION; by default
+    the reduction is "last". `start`: the time of the first sample to use, in L / c_ref. Raises HiresxError for any
+    other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(
@@ -112,7 +114,8 @@ class Analysis:
     words: tuple[str, ...]
 
     def values(self, run: Path) -> dict[str, Any]:
-        """Return the numbers of a run by the names of their columns. Raises HiresxError if the command fails."""
+        """Run this command of `hiresx post` for the run in the folder `run`, and return its numbers by the names of
+        their columns. Raises HiresxError if the command fails."""
         line = [sys.executable, "-P", "-m", "hiresx", "post", self.command, str(run), *self.words, "--json"]
         done = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
@@ -129,9 +132,9 @@ class Analysis:
 
 
 def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
-    """Parse the values `texts` of --collect, each "COMMAND [options]" with a command of `hiresx post`. If a command
-    occurs several times, the names of the later ones get a number, for instance "jet-2". Raises HiresxError for a text
-    without a command."""
+    """Return the commands of `hiresx post` that `texts` describe, each "COMMAND [options]", as in the option --collect.
+    If a command occurs several times, the names of the later ones get a number, for instance "jet-2". Raises
+    HiresxError for a text without a command."""
     found: list[Analysis] = []
     for text in texts:
         try:

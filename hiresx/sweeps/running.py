@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hiresx.base import shell
+from hiresx.base.argument_types import check_types
 from hiresx.base.plural import plural
 from hiresx.base.termination_signals import ENDING, Requests, Terminated
 from hiresx.errors import HiresxError
@@ -40,8 +41,8 @@ class TableRequest:
     plot: tuple[str, str] | None = None
 
     def check(self, of: SweepPlan) -> None:
-        """Raises HiresxError for a history that no run of the sweep `of` has, and for a column to plot that does not
-        exist in its table."""
+        """Raise HiresxError for a column from a history that no run of the sweep `of` writes, and for a column to plot
+        that does not exist in its table."""
         for wanted in self.columns:
             wanted.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
@@ -60,6 +61,7 @@ class RunOptions:
     mpirun: str | None = None
 
 
+@check_types
 def sweep(
     case: str | Path,
     values: Mapping[str, Sequence[Any]] | None = None,
@@ -75,17 +77,15 @@ def sweep(
     progress: bool = True,
 ) -> SweepTable:
     """Run `case` (name, file or folder) with all combinations of `values` (a list for each dotted key) and `presets`,
-    each in a folder of its own in `out`. If `zip` is true, the first values of all keys are combined, then the second
-    ones. A sweep that was interrupted is resumed by the same call: finished runs are not run again, others continue
-    from their checkpoints. Values may be added.
+    each in a separate folder in `out`, and return the table of the results, which is also written as table.csv and
+    table.json. If `zip` is true, the first values of all keys are combined, then the second ones. A sweep that was
+    interrupted is resumed by the same call: finished runs are not run again, others continue from their checkpoints.
+    Values may be added. A run that fails does not stop the others; its row is in `SweepTable.unfinished_rows`.
 
     `columns`: numbers from histories, as HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from
     `start` (in L / c_ref) on. `collect`: commands of `hiresx post` with their options, whose numbers become columns.
     `plot`: two columns to draw in table.png. `ranks` and `backend`: the number of MPI ranks and the backend of each
     run. If `progress` is false nothing is printed.
-
-    Returns the table, which is also written as table.csv and table.json. A run that fails does not stop the others; its
-    row is in `SweepTable.unfinished_rows`.
 
     Raises HiresxError, before anything is run, for an invalid case, and for a folder that contains other files or a
     sweep of another case, with the difference. Ctrl-C stops the sweep in a state that can be resumed.
@@ -111,7 +111,7 @@ class SweepEnd:
     signal: int | None = None
 
     def act(self) -> None:
-        """Raise KeyboardInterrupt or Terminated if a signal stopped the sweep."""
+        """Raise KeyboardInterrupt or Terminated if a signal stopped the sweep; otherwise do nothing."""
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
         if self.signal is not None:
@@ -121,9 +121,10 @@ class SweepEnd:
 def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
-    """Run all members of the sweep `of` that are not finished, and write the table that `wanted` describes after each
-    run. `case`: the case as the user named it. `how`: the options of each run. `say`: a function that prints a line of
-    progress. `show`: whether the output of the runs is also written to stderr. Raises the errors of `sweep`."""
+    """Make all runs of the sweep `of` that are not finished, write the table that `wanted` describes after each run,
+    and return the result. `out`: the folder of the sweep. `case`: the case as the user named it. `how`: the options of
+    each run. `say`: a function that prints a line of progress. `show`: whether the output of the runs is also written
+    to stderr. Raises the errors of `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"
@@ -171,8 +172,9 @@ def run(
 
 
 def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -> SweepTable:
-    """Write the table of the existing runs and return it; nothing is run. `wanted`: its columns. `case`: the case as
-    the user named it. Raises HiresxError if there is no sweep in `out`, or another one."""
+    """Write the table of the existing runs of the sweep `of` in the folder `out` and return it; nothing is run.
+    `wanted`: its columns. `case`: the case as the user named it. Raises HiresxError if there is no sweep in `out`, or
+    another one."""
     wanted.check(of)
     if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave out --table, so that the runs are made first")
@@ -184,9 +186,9 @@ def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -
 
 
 def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
-    """Draw the columns of the table `of` that `wanted` names to table.png in the folder `out`. Returns the path in a
-    list, which is empty if no picture is wanted. Raises HiresxError for columns that do not exist or contain no
-    number."""
+    """Draw the columns that `wanted` names of the table `of` of a sweep to table.png in the folder `out`, and return
+    the path in a list, which is empty if no picture is wanted. Raises HiresxError for columns that do not exist or
+    contain no number."""
     if wanted.plot is None:
         return []
     from hiresx.output.show import picture_file
@@ -197,8 +199,8 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
 
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
-    """Return the arguments of `hiresx run` for the run `one`. `need`: what has to be done for it. `words`: further
-    options."""
+    """Return the arguments of `hiresx run` for the run `one` of the sweep in the folder `out`. `need`: what has to be
+    done for it, as `hiresx.sweeps.member.need` returns it. `words`: further options."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
     return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]

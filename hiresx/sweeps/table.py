@@ -37,17 +37,18 @@ class SweepTable:
 
     @property
     def unfinished_rows(self) -> list[dict[str, Any]]:
-        """The rows of runs that are not finished, and of runs for which a column could not be computed."""
+        """The rows of those runs that are not finished or for which a column could not be computed."""
         return [row for row in self.rows if row["status"] != "finished" or row[ERROR]]
 
     def column(self, name: str) -> list[Any]:
-        """Return the values of the column `name`. For a column of a key the last part of the key is enough. Raises
-        HiresxError for an unknown name."""
+        """Return the values of the column `name` for all runs. For a column of a key, the last part of the dotted key
+        is enough. Raises HiresxError for an unknown name."""
         full = self.full_name(name)
         return [row[full] for row in self.rows]
 
     def full_name(self, name: str) -> str:
-        """Return the full name of a column. Raises HiresxError for an unknown one."""
+        """Return the full name of the column `name`, which may be the last part of a dotted key. Raises HiresxError for
+        an unknown name."""
         near = [key for key in self.keys if key.rpartition(".")[2] == name]
         if name in self.columns:
             return name
@@ -56,14 +57,15 @@ class SweepTable:
         raise HiresxError(f'the table has no column "{name}"', did_you_mean(name, list(self.columns), "columns"))
 
     def plot(self, x: str, y: str) -> tuple[Any, Any]:
-        """Draw the column `y` over the column `x`, with one curve for each combination of the other keys. Returns
-        Figure and Axes."""
+        """Draw the column `y` over the column `x`, with one curve for each combination of the other keys of the sweep,
+        and return Figure and Axes of matplotlib."""
         from hiresx.sweeps import picture
 
         return picture.draw(self, x, y)
 
     def csv(self) -> str:
-        """Return the table as comma-separated values, with all digits; absent values are empty."""
+        """Return the table as the text of a CSV file (comma-separated values), with all digits; absent values are
+        empty."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
@@ -71,15 +73,15 @@ class SweepTable:
         return stream.getvalue()
 
     def document(self) -> dict[str, Any]:
-        """Return the table as JSON data."""
+        """Return the table as nested dictionaries and lists that JSON can represent."""
         plain: dict[str, Any] = to_json_types(
             {"title": self.title, "keys": self.keys, "columns": self.columns, "runs": self.rows}
         )
         return plain
 
     def write(self, out: Path) -> list[Path]:
-        """Write table.csv and table.json into `out`. Raises HiresxError with the path of a file that
-        cannot be written."""
+        """Write the table to the files table.csv and table.json in the folder `out`, and return their paths. Raises
+        HiresxError with the path of a file that cannot be written."""
         files.write_text(out / CSV, self.csv())
         files.write_text(out / JSON, json.dumps(self.document(), indent=2, allow_nan=False) + "\n")
         return [out / CSV, out / JSON]
@@ -100,8 +102,9 @@ def row(
     analyses: Sequence[Analysis] = (),
     fresh: bool = True,
 ) -> dict[str, Any]:
-    """Return the row of the run `one`. The analyses are computed if the run is finished; `error` names those that fail.
-    If `fresh` is false the row has neither collected columns nor analyses."""
+    """Return the row of the run `one` in the table of the sweep in the folder `out`, as a dictionary. `columns`,
+    `analyses`: further columns, which are computed if the run is finished; the entry `error` names those that fail. If
+    `fresh` is false they are left out."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}
@@ -122,7 +125,8 @@ def row(
 
 
 def table(plan: SweepPlan, rows: Sequence[Mapping[str, Any]], columns: Sequence[ReducedColumn] = ()) -> SweepTable:
-    """Combine the `rows` of the runs of `plan` to a table. A column that a run does not have is None."""
+    """Return the table of the sweep `plan` with the `rows` of its runs. `columns`: further columns from histories. A
+    column that a run does not have is None."""
     keys = tuple(plan.axes)
     names = dict.fromkeys(("run", *keys, *FACTS, *(column.name for column in columns)))
     names |= dict.fromkeys(name for found in rows for name in found if name != ERROR)

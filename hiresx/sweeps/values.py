@@ -17,7 +17,8 @@ _CLOSING = {"[": "]", "{": "}"}
 
 def split_values(text: str, what: str) -> list[str]:
     """Return the parts of `text` between commas, except commas within brackets, braces or quotes. `what`: the name of
-    the text for messages. Raises HiresxError for an empty part and for a bracket or quote that is not closed."""
+    the option that contains the text, for messages. Raises HiresxError for an empty part and for a bracket or quote
+    that is not closed."""
     parts: list[str] = []
     open_: list[str] = []
     part = quote = ""
@@ -50,8 +51,8 @@ _WRITE = "write for instance --set time.cfl=0.3,0.5, of lists --set 'grid.n=[32,
 
 
 def parse(texts: Sequence[str]) -> dict[str, list[Any]]:
-    """Return keys and values of texts KEY=V,V,...; each value is written as for `--set`. Raises HiresxError for a text
-    of another form and for a key that occurs twice."""
+    """Return the keys of a sweep and their values from `texts`, each KEY=V,V,... with values in the notation of TOML.
+    Raises HiresxError for a text of another form and for a key that occurs twice."""
     found: dict[str, list[Any]] = {}
     for text in texts:
         key, equals, values = text.partition("=")
@@ -65,9 +66,10 @@ def parse(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[dict[str, Any]]:
-    """Yield the values of all keys in each run. `axes`: the values of each key. These are all combinations, of which
-    the last key changes first. If `zipped` is true they are the first value of each key, then the second, and so on; a
-    key with a single value has this value in every run. Raises HiresxError if the numbers of values do not match."""
+    """Yield the values of all keys in each run of a sweep. `axes`: the list of values of each key. If `zipped` is
+    false, all combinations are made, and the last key changes first. Otherwise the first values of all keys are
+    combined, then the second, and so on; a key with a single value has this value in every run. Raises HiresxError if
+    the numbers of values do not match, if a key has no values, and for too many runs."""
     for key, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise HiresxError(
@@ -97,5 +99,6 @@ def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[di
 
 
 def format_value(value: Any) -> str:
-    """Format a value for messages and tables: a string without quotes, any other value as in TOML."""
+    """Return `value` as text for messages and tables: a string without quotes, any other value in the notation of
+    TOML."""
     return value if isinstance(value, str) else value_text(value)

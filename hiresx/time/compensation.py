@@ -12,17 +12,17 @@ def update_call(
     program: Program, state: BlockState, kernel: str, extent: tuple[int, int, int] | None,
     beside: Mapping[str, Any] | None = None, /, **arguments: Any,
 ) -> Call:  # fmt: skip
-    """Return the launch of the update `kernel` over `extent` with the named `arguments`. If the block stores its
-    rounding errors, return the launch of the kernel with compensated summation instead, which also has the arguments
-    `carry` and those of `beside`."""
+    """Return the launch of the kernel called `kernel`, which updates the state at the end of a stage, over the points
+    `extent` with the named `arguments`. If the block stores the rounding errors of its state, return the launch of the
+    kernel with compensated summation instead, which also gets the arguments `carry` and `beside`."""
     if state.carry is None:
         return program.call(kernel, extent, **arguments)
     return program.call(f"carried_{kernel}", extent, **arguments, carry=state.carry, **(beside or {}))
 
 
 def rounding_shares(factors: Sequence[float]) -> list[float]:
-    """Return, for each stage, the fraction of its rounding error that remains at the end of the step: the product of
-    the weights of the previous state in all later stages. `factors`: these weights."""
+    """Return, for each stage of a Runge-Kutta step, the fraction of its rounding error that remains at the end of the
+    step: the product of the weights of the previous state in all later stages. `factors`: these weights."""
     shares = [1.0]
     for factor in reversed(factors[1:]):
         shares.insert(0, shares[0] * factor)

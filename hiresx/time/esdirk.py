@@ -12,7 +12,7 @@ from hiresx.time.step_control import ControlledStages
 
 
 def row(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
-    """Return a row of a tableau of coefficients. `pairs`: numerator and denominator of each entry."""
+    """Return one row of a Butcher tableau as exact fractions. `pairs`: numerator and denominator of each entry."""
     return tuple(Fraction(*pair) for pair in pairs)
 
 
@@ -27,7 +27,7 @@ class Tableau(NamedTuple):
 
     @property
     def times(self) -> list[float]:
-        """Times of the stages, as fractions of the step."""
+        """Times of the stages of the Runge-Kutta scheme, as fractions of the step."""
         return [0.0, *(float(sum(numbers) + self.gamma) for numbers in self.a)]
 
 
@@ -49,11 +49,12 @@ class Esdirk(ControlledStages):
         self.error_order = self.order
 
     def prepare(self, system: System) -> None:
+        """Allocate the vectors for the rates of change of the stages."""
         self._rates = [system.vector() for _ in self.tableau.a]
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step, the difference of the new state from that of the embedded scheme.
-        The error is stored in the vector `_work`. Always returns True, since there is an estimate for every step."""
+        """Compute the estimated error of the step, the difference between the new states of the scheme and of the
+        embedded scheme, and store it in the vector `_work`. Return True, since there is an estimate for every step."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)
@@ -66,6 +67,8 @@ class Esdirk(ControlledStages):
         return True
 
     def solve_step(self, system: System) -> list[Solved]:
+        """Make a step from the state in the vector `_start` by solving one stage after the other, store the new state
+        in the vector `_x`, and return the result of each stage."""
         gamma, dt, found = float(self.tableau.gamma), system.dt, []
         over_time = 1 / (gamma * dt)
         system.rates(self._start, system.time, self._rates[0])
@@ -85,9 +88,9 @@ class Esdirk(ControlledStages):
 
 
 def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
-    """Return the weights of the rates of earlier stages in the initial guess of `stage` (from 0). With these weights
-    the polynomial through the rates of the first stage and of the last two is integrated from 0 to the time of the
-    stage. `times`: the times of the stages, as fractions of the step."""
+    """Return the weights of the rates of change of earlier stages in the initial guess of stage number `stage` (from
+    0). With these weights the polynomial through the rates of the first stage and of the last two is integrated from 0
+    to the time of the stage. `times`: the times of the stages, as fractions of the step."""
     chosen = sorted({0, *range(max(stage - 2, 0), stage)})
     found = {}
     for m in chosen:

@@ -25,13 +25,15 @@ class Explicit(Integrator):
 
     @property
     def stages(self) -> int:  # type: ignore[override]
-        """The number of right-hand sides of a step."""
+        """Number of stages of a step, each of which evaluates the right-hand side once."""
         return len(self.times)
 
     @abstractmethod
     def updates(self, program: Program, state: BlockState) -> list[Call]:
-        """Return the launches that update the state at the end of each stage, for one block."""
+        """Return the kernel launches that update the state of the block `state` at the end of the stages, one for each
+        stage."""
 
     def step(self, system: System) -> None:
+        """Make one time step by computing all stages in order."""
         for n in range(self.stages):
             system.stage(n)

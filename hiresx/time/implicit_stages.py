@@ -71,6 +71,8 @@ class Stages(ImplicitIntegrator):
 
     @property
     def obstacle(self) -> str:
+        """The reason why the last step found no solution, as the end of a sentence: how far the residual fell and where
+        it is largest; "" if no stage stalled."""
         last = self.last_stall
         if not last or last["drop"] >= ENOUGH:
             return ""
@@ -82,7 +84,7 @@ class Stages(ImplicitIntegrator):
         )
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system and its linearisation, and allocate the vectors."""
+        """Store the system and its linearisation, and allocate the vectors. It is called before the first step."""
         self._linear = self.linearised = linearised
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
@@ -90,6 +92,8 @@ class Stages(ImplicitIntegrator):
         self._solver = linear_solver(linearised.settings)(system, linearised.settings.krylov)
 
     def step(self, system: System) -> None:
+        """Make one implicit time step of the size `system.dt` from `system.time`. Raises FloatingPointError, on all
+        ranks, if no solution is found."""
         system.state(self._start)
         self._linear.begin()
         self._blocks_of = None
@@ -99,12 +103,12 @@ class Stages(ImplicitIntegrator):
 
     @abstractmethod
     def advance(self, system: System) -> list[Solved]:
-        """Make a step from the state in the vector `_start`, and store the new state in the vector `_x`. Returns the
+        """Make a step from the state in the vector `_start`, store the new state in the vector `_x`, and return the
         result of each stage."""
 
     def two_stages(self, system: System) -> list[Solved]:
-        """Make a step of second order that needs no earlier step, by the scheme of two stages with the coefficient
-        `ALEXANDER` (Alexander 1977). Returns the result of each stage."""
+        """Make a step of second order that needs no earlier step, by the diagonally implicit scheme of two stages with
+        the coefficient `ALEXANDER` (Alexander 1977), and return the result of each stage."""
         over_time = 1 / (ALEXANDER * system.dt)
         system.copy(self._start, self._x)
         system.combine(over_time, self._start, 0.0, self._constant)
@@ -117,8 +121,9 @@ class Stages(ImplicitIntegrator):
     # ---- a stage
 
     def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
-        """Solve the equations of a stage at `time`: R(x) - `over_time` x + c = 0. The vector `_constant` contains c.
-        The vector `_x` contains the initial guess, and afterwards the solution.
+        """Solve the equations of a stage at `time` by Newton's method: R(x) - `over_time` x + c = 0. The vector
+        `_constant` contains c. The vector `_x` contains the initial guess, and afterwards the solution. Return how the
+        iteration went.
 
         The iteration ends when the residual has dropped by the factor `implicit.newton_drop` of the case. If the case
         does not have this key, it ends when the residual is `of_guess` times the residual of the initial guess, which

@@ -45,8 +45,8 @@ class Integrator(ABC):
 
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:
-        """Return the fields that blocks of `case` need because of the integrator, as a dictionary from the name to the
-        number of arrays or components (`hiresx.device.fields.Layout.needed`)."""
+        """Return the fields (named arrays at the nodes) that every block of `case` must store because of the time
+        integrator: a dictionary from the name to the number of arrays or components."""
         return {"registers": cls.registers, "dt": int(case.time.local)}
 
     def __init__(self) -> None:
@@ -55,25 +55,25 @@ class Integrator(ABC):
 
     @property
     def obstacle(self) -> str:
-        """The reason why the last step found no solution, as the end of a sentence; "" if unknown."""
+        """The reason why the last time step found no solution, as the end of a sentence; "" if unknown."""
         return ""
 
     @property
     def next_step(self) -> float | None:
-        """The size of the next step, in L / c_ref, if the integrator chooses it; None if it follows from the case and
+        """Size of the next time step, in L / c_ref, if the integrator chooses it; None if it follows from the case and
         the flow."""
         return None
 
     @property
     def converged(self) -> bool:
-        """True if an iteration towards steady flow has converged as far as the case requires."""
+        """Whether an iteration towards steady flow has converged as far as the case requires."""
         return False
 
     def prepare(self, system: System) -> None:  # noqa: B027 (most have nothing to prepare)
-        """Allocate vectors and other memory before the first step."""
+        """Allocate the vectors and other memory of the integrator before the first step."""
 
     @abstractmethod
     def step(self, system: System) -> None:
-        """Make one step of the size `system.dt` from `system.time`. The integrator may make a shorter step; its size is
-        then stored in `system.dt`. Raises FloatingPointError, on all ranks, if no solution is found; the solver then
-        tries a smaller step."""
+        """Make one time step of the size `system.dt` from `system.time`. The integrator may make a shorter step; its
+        size is then stored in `system.dt`. Raises FloatingPointError, on all ranks, if no solution is found; the solver
+        then tries a smaller step."""

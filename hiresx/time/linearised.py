@@ -65,33 +65,37 @@ class Linearised(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Compute the explicit steps e of the nodes from the current state."""
+        """Compute the explicit time step e of every node from the current state."""
 
     @abstractmethod
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
-        """Replace R(x) by R(x) - `over_time` x + `constant`, with the boundary conditions of `time`, in all later
-        calls."""
+        """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
+        conditions at `time`."""
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute f(x), and store it in `into`. This overwrites the current state of the blocks."""
+        """Compute f(x), the change of the state x by a short explicit step with boundary conditions, and store it in
+        `into`. This overwrites the current state of the blocks."""
 
     @abstractmethod
     def rates(self, change: Vector, into: Vector) -> None:
-        """Compute f/e, the rate of change including the boundary conditions, and store it in `into`. `change`: f."""
+        """Compute f/e, the change divided by the explicit time step of every node, and store it in `into`. `change`:
+        f."""
 
     @abstractmethod
     def assemble(self, x: Vector, over_cfl: float) -> None:
-        """Compute the matrix blocks of 1/c - df/dx at x, for the first-order scheme. `over_cfl`: 1/c."""
+        """Compute the matrix blocks of 1/c - df/dx at the state x, for the first-order scheme. `over_cfl`: 1/c, where c
+        is the pseudo-time step divided by the explicit step. f(x): see `change`."""
 
     @abstractmethod
     def precondition(self, right: Vector, into: Vector) -> None:
-        """Solve the equations with the matrix blocks approximately, by sweeps from the initial guess 0. `right`: the
-        right-hand side. `into`: the solution."""
+        """Solve the linear equations with the first-order matrix blocks approximately, by sweeps from the initial guess
+        0. `right`: the right-hand side. `into`: the solution."""
 
     @abstractmethod
     def check_blocks(self) -> None:
-        """Raises HiresxError, on all ranks, with the first node whose matrix block is singular."""
+        """Raise HiresxError, on all ranks, that names the first node whose diagonal matrix block is singular, if there
+        is one."""
 
     @abstractmethod
     def admissible_share(self, x: Vector, change: Vector) -> float:
@@ -100,17 +104,17 @@ class Linearised(ABC):
 
     @abstractmethod
     def show(self, rates: Vector) -> None:
-        """Store the magnitude of the vector `rates` at each node in the field `residual`, in steady runs. It is the
-        largest magnitude of the components."""
+        """Store the largest magnitude of the components of the vector `rates` at each node in the field `residual`, in
+        steady runs."""
 
     @abstractmethod
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
-        """Return the component with the largest magnitude in a vector, and its place."""
+        """Return the component with the largest magnitude in the vector `rates`, with its block, node and equation."""
 
 
 def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:
-    """Return the class that solves the linear equations for the settings `given`: the sweeps alone, or the GMRES method
-    that minimises the residual named by `implicit.krylov_residual`."""
+    """Return the class that solves the linear equations for the settings `given` of the implicit integrator: sweeps
+    alone, or the GMRES method that minimises the residual chosen by `implicit.krylov_residual`."""
     if given.krylov == 0:
         return PreconditionerAlone
     return PreconditionedGmres if given.krylov_residual == "preconditioned" else FlexibleGmres
@@ -126,6 +130,8 @@ class ImplicitIntegrator(Integrator):
 
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:
+        """Return the fields (named arrays at the nodes) that every block of `case` must store because of the implicit
+        integrator: a dictionary from the name to the number of arrays or components."""
         given, variables = case.implicit, equations(case).variables
         precision, is_free = given.sweep_precision, given.storage == MATRIX_FREE
         records = record_numbers(variables, recorded_terms(case.turbulence.model)) if is_free else 0
@@ -155,7 +161,10 @@ class Steady(ImplicitIntegrator):
 
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:
+        """Return the fields (named arrays at the nodes) that every block of `case` must store because of the implicit
+        integrator, including the residual: a dictionary from the name to the number of arrays or components."""
         return super().needed_fields(case) | {"residual": 1}
 
     def look_again(self, system: System) -> None:
-        """Compute the residual again, because boundary values have changed between two steps. Collective."""
+        """Compute the residual of the current state again, because boundary values have changed between two steps. All
+        ranks must call this."""

@@ -22,6 +22,8 @@ class LowStorage(Explicit):
     b: Sequence[float]
 
     def updates(self, program: Program, state: BlockState) -> list[Call]:
+        """Return the kernel launches that update the state of the block `state` at the end of the stages, one for each
+        stage."""
         s = state
         return [
             update_call(
@@ -33,8 +35,9 @@ class LowStorage(Explicit):
 
 
 def stage_times(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
-    """Return the times at the end of the stages of a scheme, as fractions of the step. `a`, `b`: its coefficients in
-    Williamson's form. The times are the solution of dq/dt = 1; the last one is exactly 1."""
+    """Return the times at the end of the stages of a Runge-Kutta scheme, as fractions of the step. `a`, `b`: the
+    coefficients of its low-storage form (Williamson 1980). The times are the solution of dq/dt = 1; the last one is
+    exactly 1."""
     time, d, found = 0.0, 0.0, list[float]()
     for factor, share in zip(a, b, strict=True):
         d = factor * d + 1.0

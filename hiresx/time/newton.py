@@ -23,16 +23,17 @@ def newton_step(
     accepts: Callable[[float], bool],
     drop: float,
 ) -> tuple[float, float, float, int] | None:
-    """Solve the linear equations with the right-hand side `f` by `solve`, store the solution in `direction`, and set
-    `trial` to x + share `direction`.
+    """Make one step of Newton's method: solve the linear equations with the right-hand side `f` by `solve`, store the
+    solution in `direction`, and set `trial` to x + share `direction`.
 
     The linear iteration ends when the linear residual has fallen to `drop` times its initial value. `product`: a
     function that computes products with the matrix. `linear`: the operators, whose matrix blocks are the
     preconditioner. The share is at first the largest admissible one, at most 1. It is halved until `accepts` returns
     True for the `residual` of `trial`.
 
-    Returns the share, the residual of `trial`, the final linear residual divided by the initial one, and the number of
-    products. Returns None if no share is accepted. Raises HiresxError for singular blocks. Collective.
+    Return the share, the residual of `trial`, the final linear residual divided by the initial one, and the number of
+    products, or None if no share is accepted. Raises HiresxError for singular matrix blocks. All ranks must call
+    this.
     """
     try:
         left, products = solve(product, linear.precondition, f, drop, direction)

@@ -60,13 +60,13 @@ class System(ABC):
     @abstractmethod
     def stage(self, n: int) -> None:
         """Compute stage `n` of an explicit scheme (hiresx.time.explicit): compute the right-hand side of the current
-        state, update the state, apply the boundary conditions, and start the halo exchange."""
+        state, update the state, apply the boundary conditions, and start the exchange of ghost nodes."""
 
     @property
     @abstractmethod
     def earlier(self) -> Sequence[Earlier]:
-        """The previous steps, the last one first: as many as the integrator's `history` requires, or fewer after a new
-        state was set."""
+        """The previous time steps, the latest first: as many as the integrator's `history` requires, or fewer after a
+        new state was set."""
 
     # ---- vectors
 
@@ -92,11 +92,11 @@ class System(ABC):
 
     @abstractmethod
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the sum of the products of all variables at all nodes of all ranks. The order of summation depends
-        only on the decomposition; the result is bit-identical on all ranks."""
+        """Return the scalar product of two vectors: the sum of the products of all variables at all nodes of all ranks.
+        The order of summation depends only on the division of the grid; the result is bit-identical on all ranks."""
 
     def norm(self, x: Vector) -> float:
-        """Return the square root of the sum of the squares of x (`dot`)."""
+        """Return the Euclidean norm of the vector x over all ranks, the square root of `dot`(x, x)."""
         return float(np.sqrt(self.dot(x, x)))
 
     def basis(self, count: int) -> Basis:
@@ -115,13 +115,13 @@ class System(ABC):
 
     @abstractmethod
     def gather(self, x: Vector) -> np.ndarray:
-        """Return the whole vector on every rank, as a float64 array of one dimension. It contains the whole blocks one
-        after another, each in C order of (variables, nk, nj, ni). It does not depend on the decomposition. For
-        libraries that support a single process only."""
+        """Return all numbers of the vector x on every rank, as a one-dimensional float64 array. It contains the blocks
+        of the grid one after another, each in C order of (variables, nk, nj, ni), whatever the division among ranks.
+        For libraries that support a single process only."""
 
     @abstractmethod
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set x from `values`, which have the form of the result of `gather`."""
+        """Set the vector x from `values`, the numbers of all ranks in the order of the result of `gather`."""
 
     # ---- the flow
 
@@ -131,22 +131,22 @@ class System(ABC):
 
     @abstractmethod
     def accept(self, x: Vector, time: float) -> None:
-        """Set the state to x, with the boundary conditions of `time` at its nodes."""
+        """Set the state to x, with the boundary conditions at `time` applied to the nodes on physical faces."""
 
     @abstractmethod
     def rates(self, x: Vector, time: float, into: Vector) -> None:
-        """Compute R(x, time), with the boundary conditions of `time` at the nodes of x, and store it in the vector
-        `into`."""
+        """Compute R(x, time), the right-hand side of the state x with the boundary conditions at `time` applied, and
+        store it in the vector `into`."""
 
     # ---- boundary conditions
 
     @abstractmethod
     def impose(self, x: Vector, time: float) -> None:
-        """Apply the boundary conditions of `time` to the nodes of physical faces: x becomes C(x, time)."""
+        """Apply the boundary conditions at `time` to the nodes of x on physical faces."""
 
     @abstractmethod
     def fill_ghosts(self, x: Vector, time: float) -> None:
-        """Copy x with its boundary conditions at `time` to `q` of the block states, and fill all ghosts that the
+        """Set the state of the blocks to x with the boundary conditions at `time`, and fill all ghost nodes that the
         inviscid terms need, of connected and of physical faces."""
 
     def derivative(
@@ -158,10 +158,10 @@ class System(ABC):
         into: Vector,
         size: float | None = None,
     ) -> None:
-        """Compute the derivative of `function(x, into)` at x along `change`, by a one-sided difference, and store it in
-        `into`. `value`: the function at x. The difference in x has the norm of x (`size`, if it is known) times the
-        square root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004) 357, eq. (14).
-        """
+        """Compute the derivative of `function(x, into)` at x in the direction `change`, by a one-sided difference, and
+        store it in `into`. `value`: the function at x. The difference in x has the norm of x (`size`, if it is known)
+        times the square root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004) 357,
+        eq. (14)."""
         length = self.norm(change)
         if length == 0.0:
             self.copy(change, into)

@@ -26,15 +26,16 @@ NORMS = QUANTITIES * THREADS
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
-    """Return the number of reals that a block of `size` (ni, nj, nk) needs for reductions in addition to its work
-    array. `work_reals`: the number of reals in the work array."""
+    """Return the number of reals that the reductions (sums and extrema over nodes) of a block need in addition to its
+    temporary array. `size`: the numbers of nodes (ni, nj, nk). `work_reals`: the number of reals in the temporary
+    array."""
     needed = max(QUANTITIES, 2 * pieces(size)) * size[0] * size[1]
     return 0 if work_reals >= needed else needed
 
 
 def pieces(size: tuple[int, int, int]) -> int:
     """Return the number of segments into which each column of nodes along k is divided for the computation of the
-    largest spectral radii of a block. `size`: the nodes (ni, nj, nk) of the block."""
+    largest spectral radii of a block. `size`: the numbers of nodes (ni, nj, nk)."""
     ni, nj, nk = size
     height = max(FEWEST, -(-nk * ni * nj // SEEKERS))
     return -(-nk // height)
@@ -78,8 +79,8 @@ class Reduction:
         self._known: dict[float | None, list[Call]] = {}  # launches for the radii, by the Reynolds number
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
-        """Return the launches that compute the largest inviscid and viscous spectral radius of the block, in c_ref / L.
-        `reynolds`: the Reynolds number, None in inviscid flow."""
+        """Return the kernel launches that compute the largest inviscid and viscous spectral radius of the block, in
+        c_ref / L. `reynolds`: the Reynolds number, None in inviscid flow."""
         if reynolds in self._known:
             return self._known[reynolds]
         s, few, count = self._state, self.few, pieces(self._state.size)
@@ -111,7 +112,7 @@ class Reduction:
         return calls
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
-        """Compute the block's time step at each point by the inviscid and the viscous CFL number `cfl` and
+        """Compute the local time step of each node of the block by the inviscid and the viscous CFL number `cfl` and
         `viscous_cfl`. `reynolds`: the Reynolds number, None in inviscid flow."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
@@ -126,7 +127,8 @@ class Reduction:
 
     @cached_property
     def norm_calls(self) -> list[Call]:
-        """The launches that compute the array `norms`, whose copy is the argument of the method `norms`."""
+        """The kernel launches that compute the array `norms`, whose copy on the host is the argument of the method
+        `norms`."""
         s, count = self._state, self._columns
         return [
             self._program.call(
@@ -138,8 +140,9 @@ class Reduction:
         ]  # fmt: skip
 
     def norms(self, found: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return (sums of (J r)^2 over the block for each variable of the gas, least density, least pressure). The sums
-        are NaN if any summand is NaN. `found` (NORMS,): the result of `norm_calls`, copied to the host."""
+        """Return the sums of (dq/dt)^2 over the nodes of the block for each variable of the gas, the least density and
+        the least pressure. The sums are NaN if any summand is NaN. `found` (NORMS,): the result of the launches
+        `norm_calls`, copied to the host."""
         found = found[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)
         density, pressure = found[_SUMS:].min(axis=1)
         return found[:_SUMS].sum(axis=1), float(density), float(pressure)

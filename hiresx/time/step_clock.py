@@ -40,7 +40,7 @@ MOST_SAMPLES = 16
 
 
 def new_clock() -> np.ndarray:
-    """Return a clock of zeros, an array with one number for each entry of `DeviceClock`."""
+    """Return a device clock of zeros, an array with one number for each entry of `DeviceClock` and for the samples."""
     return np.zeros(DeviceClock.PASSED + 2 * MOST_SAMPLES)
 
 
@@ -54,7 +54,7 @@ class StepClock:
         self._known_values: tuple[float, float] | None = None
 
     def put(self, time: float, dt: float) -> None:
-        """Set the current step: it begins at `time` and has the size `dt`, both in L / c_ref."""
+        """Set the current step on the device: it begins at `time` and has the size `dt`, both in L / c_ref."""
         if (time, dt) != self._known_values:
             clock = new_clock()
             clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
@@ -62,8 +62,9 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """Set the current step of size `dt` as `put` does, at the time of a sample. `slot`: the position at which the
-        sample is stored. The sampling interval ends here; the next one starts at `begins`."""
+        """Set the current step on the device, which begins at `time` and has the size `dt` (both in L / c_ref), and
+        mark this time as the time of a sample. `slot`: the position at which the sample is stored. The sampling
+        interval ends at this time; the next one starts at `begins`."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot
@@ -71,11 +72,12 @@ class StepClock:
         self.set(clock)
 
     def set_known(self, time: float, dt: float) -> None:
-        """Record that the clock on the device is at `time`, after a step of size `dt`, both in L / c_ref."""
+        """Record on the host that the clock on the device is at `time`, after a step of size `dt`, both in L /
+        c_ref."""
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
-        """Set the whole clock on the device from `clock`, an array in the layout of `DeviceClock`. It is called before
-        steps whose size the device chooses."""
+        """Copy `clock`, an array in the layout of `DeviceClock`, to the device, before steps whose size the device
+        chooses."""
         self._backend.copy(self.array, self._backend.to_device(clock))
         self._known_values = None

@@ -33,6 +33,7 @@ class ControlledStages(Stages):
 
     @property
     def obstacle(self) -> str:
+        """The reason why the last step found no solution, as the end of a sentence; "" if unknown."""
         if not self._unmet:
             return super().obstacle
         return (
@@ -42,18 +43,19 @@ class ControlledStages(Stages):
 
     @property
     def next_step(self) -> float | None:
+        """Size of the next time step, in L / c_ref, chosen from the estimated error; None without a tolerance."""
         # a restart may have removed the tolerance
         return None if self._linear.settings.tolerance is None else self.memory.get("dt")
 
     @abstractmethod
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step from the state in the vector `_start`, and store the new state in the vector `_x`. Returns the
+        """Make a step from the state in the vector `_start`, store the new state in the vector `_x`, and return the
         result of each stage."""
 
     @abstractmethod
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step whose new state is in the vector `_x`, and store it in the vector
-        `_work`. Returns False if there is no estimate."""
+        """Compute the estimated error of the step whose new state is in the vector `_x`, store it in the vector
+        `_work`, and return whether there is an estimate."""
 
     def _error(self, system: System) -> float | None:
         """Return the estimated error of the step, divided by the norm of the state at its start, if there is an
@@ -61,6 +63,8 @@ class ControlledStages(Stages):
         return system.norm(self._work) / system.norm(self._start) if self.estimate(system) else None
 
     def advance(self, system: System) -> list[Solved]:
+        """Make a step from the state in the vector `_start`, repeated with a smaller size as long as its error exceeds
+        the tolerance, store the new state in the vector `_x`, and return the result of each stage."""
         if self._linear.settings.tolerance is None:
             return self.solve_step(system)
         try:

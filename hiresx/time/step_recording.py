@@ -48,7 +48,7 @@ class Sampler(Protocol):
 
     @property
     def every(self) -> float:
-        """Time between samples, in L / c_ref."""
+        """Time between two samples, in L / c_ref."""
 
     @property
     def next(self) -> float:
@@ -56,14 +56,15 @@ class Sampler(Protocol):
 
     @property
     def room(self) -> int:
-        """Number of samples for which the device has free memory."""
+        """Number of samples of the flow for which the device has free memory."""
 
     @property
     def slot(self) -> int:
         """Index of the first free sample in the memory of the device."""
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
-        """Record samples, each given by the number of steps of the run before it and its time."""
+        """Record the times of samples that the device has taken. `samples`: for each the number of steps of the run
+        before it, and its time in L / c_ref."""
 
 
 class StepRecording:

@@ -8,8 +8,9 @@ LONGER = 1e-3
 
 
 def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float) -> float:
-    """Return min(cfl / inviscid, viscous_cfl / viscous). `inviscid` and `viscous`: spectral radii, in c_ref / L. A
-    viscous radius of 0 sets no limit; if the inviscid radius is NaN, so is the result."""
+    """Return the largest stable time step, min(cfl / inviscid, viscous_cfl / viscous), in L / c_ref. `inviscid` and
+    `viscous`: spectral radii, in c_ref / L. A viscous radius of 0 sets no limit; if the inviscid radius is NaN, so is
+    the result."""
     step = cfl / inviscid if inviscid else math.inf
     if not viscous > 0:
         return step
@@ -18,9 +19,9 @@ def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float
 
 
 def step_towards(left: float, wanted: float) -> float:
-    """Return the next step towards a time that is `left` away, if the flow permits steps of size `wanted`. The step is
-    `left`, or half of it, if that exceeds `wanted` by at most the fraction `LONGER`; otherwise it is `wanted`. If
-    `wanted` is NaN, so is the result."""
+    """Return the size of the next time step towards a time that is `left` away, if the flow permits steps of size
+    `wanted`. It is `left`, or half of it, if that exceeds `wanted` by at most a thousandth; otherwise it is `wanted`.
+    If `wanted` is NaN, so is the result."""
     most = (1 + LONGER) * wanted
     if left <= most:
         return left
@@ -28,19 +29,19 @@ def step_towards(left: float, wanted: float) -> float:
 
 
 def steps_towards(left: float, wanted: float) -> int:
-    """Return the number of steps, as `step_towards` chooses them, to a time that is `left` away, if `wanted` stays
-    constant."""
+    """Return the number of time steps, of the sizes that `step_towards` chooses, to a time that is `left` away, if
+    `wanted` stays constant."""
     most = (1 + LONGER) * wanted
     return 1 if left <= most else 2 + max(0, math.ceil((left - 2 * most) / wanted))
 
 
 def time_advances(time: float, step: float, largest: float = math.inf) -> bool:
-    """True if `time` + `step` is larger than `time` in double precision. It is always true if `step` equals `largest`,
-    the time left of the run: the last step may be too small to change the time."""
+    """Return whether `time` + `step` is larger than `time` in double precision. The result is always True if `step`
+    equals `largest`, the time left of the run: the last step may be too small to change the time."""
     return math.isfinite(step) and not (step < largest and time + step == time)
 
 
 def radii_are_finite(inviscid: float, viscous: float) -> bool:
-    """True if both spectral radii, `inviscid` and `viscous`, are finite. They are not if the flow has
-    become invalid."""
+    """Return whether the inviscid and the viscous spectral radius are both finite. They are not if the flow has become
+    invalid."""
     return math.isfinite(inviscid) and math.isfinite(viscous)

@@ -48,8 +48,8 @@ class Stopwatch:
 
     @contextmanager
     def step(self, can_be_one: bool) -> Iterator[None]:
-        """Return a context that times a step. `can_be_one`: whether the step may be timed as a whole; if so, only the
-        first and every `SAMPLED`-th one after it are timed by parts."""
+        """Return a context manager that times one time step. `can_be_one`: whether the step may be timed as a whole; if
+        so, only the first and every 64th step after it are timed part by part."""
         self.together = can_be_one and self._steps % SAMPLED > 0
         self._steps += 1
         try:
@@ -61,7 +61,8 @@ class Stopwatch:
         return self._free.pop() if self._free else self._backend.event()
 
     def collect(self, everything: bool = False) -> None:
-        """Read the events if many are pending, or always if `everything` is true."""
+        """Add the elapsed times of finished parts to the sums, if many are pending, or always if `everything` is
+        true."""
         if not everything and len(self._pending) < PENDING:
             return
         self._backend.synchronize()
@@ -72,7 +73,8 @@ class Stopwatch:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The seconds by part; the time of whole steps is divided in proportion."""
+        """The measured seconds by the name of the part of a step. The time of steps that were timed as a whole is
+        divided among the parts in proportion."""
         self.collect(everything=True)
         found = dict(self._seconds)
         together = found.pop("", 0.0)

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def names(long: bool | None = None) -> list[str]:
-    """Return the names of the groups of checks. `long`: True for those that take minutes, False for the others, None
-    for all."""
+    """Return the names of the groups of checks of `hiresx verify`. `long`: True for the groups that take minutes, False
+    for the others, None for all."""
     from hiresx.verify import runner
 
     return [name for name in runner.names() if long is None or long == runner.group(name).LONG]
@@ -21,12 +21,12 @@ def run(
     say: Callable[[str], None] | None = None,
     plan: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Run the checks of `groups` on `backend`. `groups`: names of groups, or "long" for those that take minutes, or
-    "all"; by default the groups that take seconds. `say`: a function that is called with a line after each check; by
-    default the lines are printed to standard error if it is a terminal. `plan`: the plan of the runs, as in the key
-    `plan` of a case; by default the backend's own.
+    """Run the checks of `groups` on `backend` and return their results. `groups`: names of groups, or "long" for those
+    that take minutes, or "all"; by default the groups that take seconds. `say`: a function that is called with a line
+    after each check; by default the lines are printed to standard error if it is a terminal. `plan`: the order of
+    computation, as in the key `plan` of a case; by default that of the backend.
 
-    Returns a dictionary for each check.
+    Each result is a dictionary.
 
     - `group`, `check` and `backend`: names.
     - `value`: the number that was measured, NaN if the check failed to run; `error` then has the reason.

@@ -24,7 +24,7 @@ class Limit:
     threshold: float | tuple[float, float]
 
     def holds(self, value: float) -> bool:
-        """True if `value` is within the limit. NaN is not."""
+        """Return whether `value` is within the limit. NaN is not."""
         if not math.isfinite(value):
             return False
         if isinstance(self.threshold, tuple):
@@ -34,17 +34,17 @@ class Limit:
 
 
 def at_most(threshold: float) -> Limit:
-    """Return the limit for a number that must be at most `threshold`."""
+    """Return the limit of a check for a number that must be at most `threshold`."""
     return Limit("<=", threshold)
 
 
 def at_least(threshold: float) -> Limit:
-    """Return the limit for a number that must be at least `threshold`."""
+    """Return the limit of a check for a number that must be at least `threshold`."""
     return Limit(">=", threshold)
 
 
 def between(low: float, high: float) -> Limit:
-    """Return the limit for a number that must be between `low` and `high`."""
+    """Return the limit of a check for a number that must be between `low` and `high`."""
     return Limit("in", (low, high))
 
 
@@ -61,13 +61,13 @@ class CheckRun:
 
     @property
     def command(self) -> str:
-        """The command line that makes the same run."""
+        """The command line that makes the same run, such as "hiresx run sod --set time.cfl=0.3"."""
         words = ["hiresx run", self.case, *(["--preset", self.preset] if self.preset else [])]
         return " ".join([*words, *(f"--set {s}" if '"' not in s else f"--set '{s}'" for s in self.sets)])
 
     @cached_property
     def loaded_case(self) -> Case:
-        """The case with the preset and the keys of this run."""
+        """The case of this run, with its preset and overrides."""
         return load(self.case, self.preset, self.sets)
 
     @cached_property
@@ -88,33 +88,35 @@ class CompletedRun:
 
     @property
     def time(self) -> float:
-        """Time reached, in L / c_ref."""
+        """Time that the run has reached, in L / c_ref."""
         return self.simulation.time
 
     def state(self, name: str, block: int = 0) -> np.ndarray:
-        """Return rho, u, v, w, p or a derived variable at the end of the run, (nk, nj, ni) in the scales of the case.
-        `name`: the variable. `block`: the number of the block."""
+        """Return the variable `name` (rho, u, v, w, p or a derived variable) at the end of the run, (nk, nj, ni) in the
+        scales of the case. `block`: the number of the block."""
         return self.blocks[block].state(name)
 
     def start(self, name: str, block: int = 0) -> np.ndarray:
-        """Return rho, u, v, w or p at the start of the run, (nk, nj, ni) in the scales of the case. `name`: the
-        variable. `block`: the number of the block."""
+        """Return the variable `name` (rho, u, v, w or p) at the start of the run, (nk, nj, ni) in the scales of the
+        case. `block`: the number of the block."""
         return self._start[block][name]
 
     def exact(self, name: str, block: int = 0) -> np.ndarray:
-        """Return rho, u, v, w or p of the case's function `exact` at the end of the run, (nk, nj, ni) in the scales of
-        the case. `name`: the variable. `block`: the number of the block."""
+        """Return the exact solution for the variable `name` (rho, u, v, w or p) at the end of the run, from the
+        function `exact` of case.py, (nk, nj, ni) in the scales of the case. `block`: the number of the block."""
         b = self.blocks[block]
         values = self.case.evaluate("exact", np.asarray(b.x), np.asarray(b.y), np.asarray(b.z), self.time)
         return values[("rho", "u", "v", "w", "p").index(name)]
 
     def history(self, name: str) -> dict[str, np.ndarray]:
-        """Return the columns of the history of a monitor of the case over the whole run, each (samples,)."""
+        """Return the history that the monitor `name` of the case recorded over the run: arrays (samples,) by the name
+        of the column."""
         watching = [a for a in self.simulation.attachments if isinstance(a, Monitor)]
         return next(a.history for a in watching if a.history.name == name).table().flat()
 
     def samples(self, name: str) -> np.ndarray:
-        """Return the entry `name` of the records of the run (see `Simulation.run`) at all samples, (samples,)."""
+        """Return the entry `name` of the records of the run (`Simulation.history`) at all samples, an array
+        (samples,)."""
         return np.array([entry[name] for entry in self.simulation.history])
 
 
@@ -128,16 +130,17 @@ class Workbench:
         self._known: dict[Any, Any] = {}
 
     def case(self, run: CheckRun) -> Case:
-        """Return the case of a run, with the plan that is tested."""
+        """Return the case of `run` with the order of computation (the key `plan`) that is tested."""
         return run.loaded_case if self.plan is None else run.loaded_case.model_copy(update={"plan": self.plan})
 
     def command(self, run: CheckRun) -> str:
-        """Return the command line that makes the same run with the plan that is tested."""
+        """Return the command line that makes the same run with the order of computation (the key `plan`) that is
+        tested."""
         return run.command if self.plan is None else f"{run.command} --set plan={self.plan}"
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return function(self, *arguments). A second call with the same arguments returns the first result, or raises
-        the first error again."""
+        """Return `function`(self, *`arguments`). A second call with the same function and arguments returns the first
+        result, or raises the first error again."""
         key = (function, arguments)
         if key not in self._known:
             try:
@@ -150,11 +153,11 @@ class Workbench:
         return found
 
     def complete(self, run: CheckRun) -> CompletedRun:
-        """Run `run` to its end, and return the result. A second call returns the same result."""
+        """Make the run `run` to its end, and return the completed run. A second call returns the same result."""
         return self.once(_complete, run)
 
     def forget(self) -> None:
-        """Free the memory of finished runs."""
+        """Free the memory of completed runs and other stored results."""
         self._known.clear()
 
 
@@ -181,18 +184,19 @@ class Check:
     """The names of the backends for which it compiles them, by that of the backend under test."""
 
     def value(self, bench: Workbench) -> float:
-        """Compute the measured value. All runs that it needs are made first."""
+        """Return the number that this check measures. All runs that it needs are made first, unless they are
+        complete."""
         return float(self.measure(*self._inputs(bench)))
 
     def curve_values(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
-        """Return the curves of this check for its picture, by name; empty without curves."""
+        """Return the curves of this check for its picture, sequences of numbers by name; empty if it has none."""
         return self.curves(*self._inputs(bench)) if self.curves else {}
 
     def _inputs(self, bench: Workbench) -> list[Any]:
         return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
     def needed_kernels(self, tested: str) -> list[tuple[str, Configuration]]:
-        """Return all configurations of kernels that the check needs, each with the name of the backend that needs it.
-        `tested`: the backend under test."""
+        """Return all configurations of kernels that this check needs, each with the name of the backend that needs it.
+        `tested`: the name of the backend under test."""
         of_runs = [(tested, run.configuration) for run in self.runs]
         return of_runs + [(name, found) for name in self.backends(tested) for found in self.configurations]

@@ -169,15 +169,16 @@ SMOOTH = {"wall_edge"}
 
 
 def extent(signature: Signature) -> tuple[int, int, int]:
-    """Return the range (ni, nj, nk) to launch a kernel over. `signature`: its signature."""
+    """Return the numbers of points (ni, nj, nk) over which the kernel of `signature` is launched in the comparison of
+    backends."""
     on_face = any(name == "sn" for _, name in signature.arguments)
     return EXTENTS.get(signature.name, FACE if on_face else SIZE)
 
 
 def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
-    """Yield arguments of a kernel by name, for each combination of its switches, with and without each optional array.
-    The numbers are the same at every call. Kernels that read memory of other processes have no variants. `real`:
-    NumPy's name of the type of reals."""
+    """Yield test arguments of a kernel by name, for each combination of the values of its switches, with and without
+    each optional array. The numbers are the same at every call. Kernels that read memory of other processes have no
+    variants. `real`: NumPy's name of the floating-point type."""
     if any(kind == "const long long *" and name != "count" for kind, name in signature.arguments):
         return
     switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]

@@ -1,5 +1,5 @@
-"""Manufactured solutions: a flow that somebody writes down, and the sources with which it solves the equations (Roache,
-Journal of Fluids Engineering 124 (2002) 4). SymPy differentiates; NumPy evaluates.
+"""Manufactured solutions: a flow is prescribed by formulas, and source terms are computed with which it solves the
+equations (Roache, Journal of Fluids Engineering 124 (2002) 4). SymPy differentiates; NumPy evaluates.
 
 The equations are those of the solver: rho, rho u, rho v, rho w and e with the inviscid fluxes, and with the stress
 
@@ -85,27 +85,31 @@ class ManufacturedSolution:
         self._conservative = [rho, rho * u, rho * v, rho * w, energy, *(rho * s for s in self._scalars)]
 
     def state(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> tuple[np.ndarray, ...]:
-        """Return rho, u, v, w, p, in the shape to which x, y and z broadcast."""
+        """Return rho, u, v, w, p of the manufactured flow at the points x, y, z and the time t, arrays of the shape to
+        which x, y and z broadcast."""
         return _values(self._state, x, y, z, t)[: len(PRIMITIVE)]
 
     def scalars(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> tuple[np.ndarray, ...]:
-        """Return the passive scalars, in the shape to which x, y and z broadcast."""
+        """Return the passive scalars of the manufactured flow at the points x, y, z and the time t, arrays of the shape
+        to which x, y and z broadcast."""
         return _values(self._state, x, y, z, t)[len(PRIMITIVE) :]
 
     def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return div(F - F_viscous) of the n conservative variables, those of scalars last, (n, ...). The exact
-        right-hand side, dq/dt without a source, is its negative."""
+        """Return the divergence of the inviscid minus the viscous fluxes of the n conservative variables, those of
+        scalars last, (n, ...), at the points x, y, z and the time t. The exact right-hand side, dq/dt without a source,
+        is its negative."""
         return np.stack(_values(self._divergence, x, self._off_the_axis(y), z, t))
 
     def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the source dq/dt + div(F - F_viscous), (n, ...). With this source the flow is a solution of the
-        equations."""
+        """Return the source dq/dt + div(F - F_viscous), (n, ...), of the n conservative variables at the points x, y, z
+        and the time t. With this source the manufactured flow is a solution of the equations."""
         return np.stack(_values(self._source, x, self._off_the_axis(y), z, t))
 
     def viscous_flux(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the viscous fluxes, (n - 1, 3, ...), of a viscous gas. The n - 1 rows are the fluxes of the three
-        components of the momentum, of the energy, and of each scalar; n is the number of conservative variables. The
-        second index is the direction x, y or z. The fluxes of the momentum are the stresses tau_ij."""
+        """Return the viscous fluxes, (n - 1, 3, ...), of a viscous gas at the points x, y, z and the time t. The n - 1
+        rows are the fluxes of the three components of the momentum, of the energy, and of each scalar; n is the number
+        of conservative variables. The second index is the direction x, y or z. The fluxes of the momentum are the
+        stresses tau_ij."""
         found = np.stack(_values(self._fluxes, x, y, z, t))
         return found.reshape(-1, 3, *found.shape[1:])
 
@@ -185,7 +189,7 @@ class ManufacturedSolution:
 
 
 def viscosity(gas: Gas) -> Callable[[Any], Any]:
-    """Return mu(T) of the viscosity law of a gas, as a function of SymPy expressions (hiresx.case.viscosity)."""
+    """Return the viscosity law mu(T) of `gas` as a function of SymPy expressions (hiresx.case.viscosity)."""
     sp = sympy()
     functions = {
         "minimum": sp.Min, "maximum": sp.Max,
@@ -207,9 +211,10 @@ def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float
 
 
 def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> list[np.ndarray]:
-    """Return the error of the right-hand side of `solver` for the state of `flow`: for each part the computed rates of
-    the conserved variables minus the exact ones, those of scalars last, (n, nk, nj, ni). The state of the solver
-    is set to `flow`. At nodes whose rates are not used, such as those of an inflow, the values have no meaning."""
+    """Return the error of the right-hand side of `solver` for the state of `flow` at `time`: for each block the
+    computed rates of change of the conserved variables minus the exact ones, those of scalars last, (n, nk, nj, ni).
+    The state of the solver is set to `flow`. At nodes whose rates are not used, such as the nodes of an inflow, the
+    values have no meaning."""
     start(solver, flow, time)
     solver.right_hand_side()
     found = []
@@ -221,7 +226,7 @@ def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0
 
 
 def start(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> None:
-    """Set the nodes of a `solver` to the state of `flow` at `time`."""
+    """Set the state of `solver` at all nodes to the state of the manufactured `flow` at `time`, in L / c_ref."""
     for n, state in enumerate(solver.states):
         rho, u, v, w, p = flow.state(*_places(state), time)
         names = (scalar.name for scalar in solver.case.scalar)
@@ -230,8 +235,8 @@ def start(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> None
 
 
 def add_source(solver: Solver, flow: ManufacturedSolution) -> None:
-    """Add the source of `flow` to the right-hand side of `solver`. Its steps must then be made by `watched_step`, task
-    by task on the host. Raises ValueError for an integrator that iterates."""
+    """Add the source of the manufactured `flow` to the right-hand side of `solver`. Its steps must then be made by
+    `watched_step`, task by task on the host. Raises ValueError for a time integrator that iterates."""
     if not isinstance(solver.integrator, Explicit):
         raise ValueError("the source is added at the stages of an explicit integrator")
     times = (0.0, *solver.integrator.times)

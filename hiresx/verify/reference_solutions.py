@@ -10,7 +10,8 @@ FOLDER = Path(__file__).parent / "data"
 
 @cache
 def table(name: str) -> dict[str, np.ndarray]:
-    """Read the reference solution data/<name>.csv and return its columns by name, each (rows,)."""
+    """Return the columns of the reference solution that is stored in hiresx/verify/data/<name>.csv, by the name of the
+    column, each (rows,)."""
     lines = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()
     titles, *rows = (line.split(",") for line in lines if not line.startswith("#"))
     values = np.array(rows, dtype=float)

@@ -27,21 +27,22 @@ DIGITS = 6
 
 
 def names() -> list[str]:
-    """Return the names of the groups of checks, one for each file in groups/."""
+    """Return the names of all groups of checks of `hiresx verify`."""
     folder = Path(__file__).parent / "groups"
     return sorted(path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem != "__init__")
 
 
 def group(name: str) -> ModuleType:
-    """Return the module of a group: its docstring describes the checks, CHECKS is a list of Check, LONG is true if they
-    take minutes. Raises HiresxError for an unknown name."""
+    """Return the module of a group of checks: its docstring describes the checks, CHECKS is a list of `Check`, LONG is
+    true if they take minutes. Raises HiresxError for an unknown name."""
     if name not in names():
         raise HiresxError(f'no group of checks is called "{name}"', did_you_mean(name, [*names(), "all", "long"]))
     return importlib.import_module(f"hiresx.verify.groups.{name.replace('-', '_')}")
 
 
 def choose_groups(asked: Sequence[str]) -> list[str]:
-    """Return the names of the groups that `asked` selects, each once, in the order of `names`."""
+    """Return the names of the groups of checks that `asked` selects, each once, in the order of `names`. `asked`: names
+    of groups, "long" (those that take minutes) or "all"; empty: those that take seconds."""
     found = set() if asked else {name for name in names() if not group(name).LONG}
     for word in asked:
         if word in ("all", "long"):
@@ -55,7 +56,8 @@ def choose_groups(asked: Sequence[str]) -> list[str]:
 def run(
     asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
 ) -> list[dict[str, Any]]:
-    """Run the checks of the groups `asked`; see `hiresx.verify.run` for the arguments and the result."""
+    """Run the checks of the groups `asked` and return their results. For the arguments and the results see
+    `hiresx.verify.run`."""
     if say is None:
         say = partial(print, file=sys.stderr, flush=True) if sys.stderr.isatty() else lambda text: None
     wanted = choose_groups(asked)
@@ -76,8 +78,9 @@ def run(
 
 
 def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
-    """Compile the kernels that `checks` need, on all cores at once. Returns the number of sets of kernels. A
-    compilation that fails is repeated in its check, which reports the error."""
+    """Compile the kernels that `checks` need, on all cores at once, and return the number of sets of kernels. A
+    compilation that fails is repeated in its check, which reports the error. `bench`: the environment with the
+    backend."""
     wanted = list(dict.fromkeys(found for check in checks for found in check.needed_kernels(bench.backend)))
 
     def compile_one(needed: tuple[str, Configuration]) -> None:
@@ -94,7 +97,8 @@ def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
 
 
 def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
-    """Compute one check of the group `name`, and return its result (see hiresx.verify.run)."""
+    """Run one check of the group `name`, and return its result as a dictionary (see `hiresx.verify.run`). `bench`: the
+    environment with the backend."""
     began = time.perf_counter()
     value, curves, error, left_out = math.nan, {}, None, None
     try:
@@ -126,7 +130,7 @@ def _round(value: float) -> float:
 
 
 def line(result: dict[str, Any]) -> str:
-    """Format a result as one line of text."""
+    """Return the result of a check as one line of text. `result`: the dictionary that `judge` returns."""
     if "left_out" in result:
         return f"left out  {result['group']}: {result['check']}: {result['left_out']}"
     mark = "pass" if result["pass"] else "FAIL"

@@ -16,8 +16,8 @@ from hiresx.grid.reindexing import Reindexing, reindex
 
 
 def turns(size: tuple[int, int, int]) -> list[Reindexing]:
-    """Return the right-handed permutations and reversals of the indexes of a block of `size` (ni, nj, nk): 24 in three
-    dimensions, 4 in two, 1 in one."""
+    """Return the right-handed permutations and reversals of the index directions of a block of `size` (ni, nj, nk): 24
+    in three dimensions, 4 in two, 1 in one."""
     found = []
     for order, reverse in product(permutations(range(3)), product((False, True), repeat=3)):
         still = all(order[d] == d and not reverse[d] for d in range(3) if size[d] == 1)
@@ -38,7 +38,8 @@ class TurnedCase:
     turns: tuple[Reindexing, ...]
 
     def wholes(self, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Join arrays (..., nk, nj, ni) of the blocks of `grid`, and return those of the original blocks."""
+        """Return arrays (..., nk, nj, ni) on the original blocks, joined from the arrays `blocks` on the divided blocks
+        with changed indexes."""
         sizes = [np.max([[hi for _, hi in p.box] for p in self.parts if p.whole == w], axis=0) for w in self._wholes]
         found = [np.full((*blocks[0].shape[:-3], *reversed(size)), np.nan, blocks[0].dtype) for size in sizes]
         for part, turn, values in zip(self.parts, self.turns, blocks, strict=True):
@@ -51,8 +52,8 @@ class TurnedCase:
 
 
 def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
-    """Convert `values` (..., nk, nj, ni) of a block from its new to its old indexes. `turn`: the change from the old to
-    the new ones."""
+    """Return `values` (..., nk, nj, ni) of a block with the original index directions. `turn`: the change from the
+    original to the present index directions."""
     places = [turn.order.index(old) for old in range(3)]
     back = Reindexing(triple(places), triple(turn.reverse[place] for place in places))
     flat = [np.asarray(back.array(one)) for one in values.reshape(-1, *values.shape[-3:])]
@@ -62,8 +63,8 @@ def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
 def random_parts(
     whole: Decomposition, count: int, chance: np.random.Generator, barred: Collection[tuple[int, int, int]] = ()
 ) -> list[Part]:
-    """Divide the blocks of `whole` at random places into `count` parts, or fewer if no part can be divided any more.
-    `chance`: the random generator. `barred`: (block, direction, node) at which no part may begin."""
+    """Return the blocks of `whole` divided at random nodes into `count` boxes, or fewer if no box can be divided any
+    more. `chance`: the random generator. `barred`: triples (block, direction, node) at which no box may begin."""
     parts = list(whole.parts)
     least = MINIMUM_NODES
     while len(parts) < count:
@@ -90,8 +91,9 @@ def random_parts(
 
 
 def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
-    """Return the nodes (block, direction, node) that lie within the halo width of the end of a condition, on faces with
-    a connection in the offset layout (the two blocks share no nodes)."""
+    """Return triples (block, direction, node) of the nodes at which a block must not be divided: those within the width
+    of the ghost layers of the end of a boundary condition, on faces with a connection of two blocks that share no
+    nodes."""
     found: set[tuple[int, int, int]] = set()
     near = range(-whole.stencil.halo, whole.stencil.halo + 1)
     offset = {(c.block, c.face) for c in whole.connections if layout_of(c, whole.blocks) == "offset"}
@@ -104,13 +106,14 @@ def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
 
 
 def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random.Generator) -> TurnedCase:
-    """Return `case` on the nodes of `whole`, divided at random into about `blocks` blocks, each with indexes that are
-    permuted and reversed at random. Boundary conditions name regions, and periodic conditions become connections.
-    `chance`: the random generator.
+    """Return `case` on the nodes of `whole`, divided at random into about `blocks` blocks, each with index directions
+    that are permuted and reversed at random. Boundary conditions name regions, and periodic conditions become
+    connections. `chance`: the random generator.
 
-    If a wall continues from one block into the next, no cut lies within the halo width of its end. Otherwise the ghosts
-    at that corner could be taken over either of two connections, and the result would differ from that of the undivided
-    block (by 1e-7 in the planar jet with a cut one node from a lip). Cuts between ranks do not have this limit.
+    If a wall continues from one block into the next, no division lies within the width of the ghost layers of its end.
+    Otherwise the ghost nodes at that corner could be taken over either of two connections, and the result would differ
+    from that of the undivided block (by 1e-7 in the planar jet with a cut one node from a lip). Divisions between ranks
+    do not have this limit.
     """
     parts = random_parts(whole, blocks, chance, nodes_beside_ends(whole))
     cut = split(whole, parts)
@@ -138,8 +141,8 @@ def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random
 
 
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
-    """Return the largest difference between the conservative states (5, nk, nj, ni) of the lists `found` and
-    `expected`, relative to the largest value of the variable or of the density. NaN if any value is NaN."""
+    """Return the largest difference between the conservative states (5, nk, nj, ni) of the blocks `found` and
+    `expected`, relative to the largest value of the variable or of the density. Return NaN if any value is NaN."""
     scale = np.max([np.abs(q).max(axis=(1, 2, 3)) for q in expected], axis=0)
     scale = np.maximum(scale, scale[0])[:, None, None, None]
     return float(np.max([(np.abs(a - b) / scale).max() for a, b in zip(found, expected, strict=True)]))

@@ -287,7 +287,7 @@ def test_keys_are_removed(folder):
         (["boundary.0"], ["--unset boundary.0: an entry of a list cannot be removed", "--set 'boundary=[...]'"]),
         (["boundary.3.type"], ["gives boundary.3", "what they give there: 0"]),
         (["time=3"], ["--unset time=3: not of the form key", "--unset implicit"]),
-        ("time", ["no list of keys"]),
+        ("time", ["unset: 'time' is not a list of texts"]),
     ],
 )
 def test_keys_that_cannot_be_removed(folder, unset, words):

@@ -257,7 +257,7 @@ def test_a_hot_planar_jet():
         (["parameters.exit_mach=1.4", "parameters.Mj=0.8"], "makes no supersonic jet"),
         (["parameters.Mj=1.4", "parameters.NPR=4.0"], "Mj and NPR have the same meaning"),
         (["parameters.layer=0.5"], "layers of both walls meet"),
-        (["parameters.lip=0.0"], "the lip has a thickness"),
+        (["parameters.lip=0.0"], "lip = 0 must be positive"),
         (["grid.boundary_layer_thickness=0.5"], "layers of both walls meet"),
         (["grid.points_per_height=6"], "fewer than 8 cells"),
     ],

@@ -258,7 +258,7 @@ def test_rind_planes_links_and_order(tmp_path):
     assert (first.name, second.name) == ("zone_9", "zone_10")
     np.testing.assert_array_equal(first.x, wide.x[:8, :, 1:10])
     (tmp_path / "far.cgns").unlink()
-    with pytest.raises(HiresxError, match="CoordinateX: the link leads nowhere"):
+    with pytest.raises(HiresxError, match="CoordinateX: the target of the link does not exist"):
         read(tmp_path / "g.cgns")
 
 
@@ -273,7 +273,7 @@ def test_a_link_to_a_node_that_is_not_there(tmp_path):
         link.attrs["type"], link.attrs["label"] = np.bytes_("LK"), np.bytes_("")
         link[" link"] = h5py.SoftLink(f"{coordinates.name}/Absent")
     from_hdf5(tmp_path / "h.cgns", tmp_path / "g.cgns")
-    with pytest.raises(HiresxError, match="CoordinateX: the link leads nowhere"):
+    with pytest.raises(HiresxError, match="CoordinateX: the target of the link does not exist"):
         read(tmp_path / "g.cgns")
 
 
@@ -313,7 +313,7 @@ def integers(*rows):
 @pytest.mark.parametrize(
     "place, data, message",
     [
-        ("Base", None, "no base where one is wanted"),
+        ("Base", None, "no base where one is expected"),
         ("Base/zone 10/ZoneType", "Unstructured", "/Base/zone 10: is unstructured"),
         ("Base/zone 10/GridCoordinates", None, "/Base/zone 10: has no GridCoordinates"),
         ("Base/zone 10/GridCoordinates/CoordinateY", None, "has no CoordinateY, but CoordinateX, CoordinateZ"),
@@ -341,7 +341,7 @@ def integers(*rows):
             "boundary patch bottom-2 .* and boundary patch bottom-1 .* overlap",
         ),
         (BOTTOM + "/PointRange", None, "bottom-1: is not given by one PointRange"),
-        (BOTTOM + "/FamilyName", np.zeros(3), "FamilyName: has no data of the kind"),
+        (BOTTOM + "/FamilyName", np.zeros(3), "FamilyName: has no data of the expected type"),
     ],
 )
 def test_faults_in_a_file(tmp_path, place, data, message):

@@ -408,7 +408,7 @@ def test_info_goes_by_content(tmp_path):
         normals = np.array([row["normal"] for row in found["left"]])
         assert np.abs(np.abs(normals).max(axis=1) - 1).max() < 0.1  # of a box that is a little bent
     (tmp_path / "notes.dat").write_text("Once upon a time")
-    with pytest.raises(HiresxError, match="knows no such file"):
+    with pytest.raises(HiresxError, match="does not know this type of file"):
         describe(tmp_path / "notes.dat")
 
 

@@ -131,7 +131,7 @@ def test_what_cannot_be_told(tmp_path, one):
     with pytest.raises(HiresxError, match="neither a run nor a case"):
         describe(tmp_path)
     (tmp_path / "a.txt").write_text("text")
-    with pytest.raises(HiresxError, match="knows no such file"):
+    with pytest.raises(HiresxError, match="does not know this type of file"):
         describe(tmp_path / "a.txt")
     whole = netcdf.frame(one, 4).read_bytes()
     for content in (whole[: len(whole) // 2], whole[:9], b""):

@@ -157,7 +157,7 @@ def test_the_train_ends_where_it_is_no_longer_like_one(at, rises, count, why):
     assert len(found.ends) == count and len(found.discarded) == len(at) - count
     if why:
         assert why in found.discarded[0].why
-        assert all("behind the end of the train" in left.why for left in found.discarded[1:])
+        assert all("behind the last shock cell" in left.why for left in found.discarded[1:])
 
 
 def test_half_width_and_spreading():

@@ -370,7 +370,7 @@ def test_it_comes_behind_every_so_many_steps_and_is_planned_for():
 
 
 def test_what_cannot_be_filtered_is_refused():
-    with pytest.raises(HiresxError, match=r"filter.strength = 0.6 along 2 directions takes more away") as error:
+    with pytest.raises(HiresxError, match=r"filter.strength = 0.6 along 2 directions reverses the sign") as error:
         Solver(box((12, 12, 1), strength=0.6), device("cpu"))
     assert "0.5 at most" in error.value.hint
     with pytest.raises(HiresxError, match=r"8 nodes along i; .* and filter.order = 8, with 4 ghost layers, 9 or more"):

@@ -74,7 +74,7 @@ def test_arguments_of_other_kinds_are_refused():
         with pytest.raises(HiresxError, match=words) as error:
             Simulation(case(), "cpu", **given)
         assert error.value.hint
-    with pytest.raises(HiresxError, match="preset: 3 is neither a name nor a list"):
+    with pytest.raises(HiresxError, match="preset: 3 is not a text or a list of texts"):
         load("sod", preset=3)
 
 

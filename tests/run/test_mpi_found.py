@@ -220,10 +220,10 @@ def test_doctor_knows_whether_they_belong_together(monkeypatch):
     found = {finding.item: finding for finding in doctor._mpi()}
     assert found["MPI library"].found.startswith(mpi_library.library().kind)
     assert "belongs to the library" in found["mpirun"].found
-    error = HiresxError("mpi4py uses MPICH 5.0, but its mpirun is not here", "pip install mpich")
+    error = HiresxError("mpi4py uses MPICH 5.0, but no mpirun of this MPI was found", "pip install mpich")
     monkeypatch.setattr(mpi_library, "find", lambda: (_ for _ in ()).throw(error))
     found = {finding.item: finding for finding in doctor._mpi()}
-    assert found["mpirun"].found is None and "its mpirun is not here" in found["mpirun"].needed_for
+    assert found["mpirun"].found is None and "no mpirun of this MPI was found" in found["mpirun"].needed_for
     assert found["mpirun"].hint == "pip install mpich"
 
 

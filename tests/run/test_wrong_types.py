@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hiresx import Case, HiresxError, Simulation, load
+from hiresx import Case, HiresxError, Simulation, gradient, load, sweep
+from hiresx.grid import Grid, matched_connections, read_plot3d, write_plot3d
 
 
 @pytest.mark.parametrize("given", [{}, 3, ["sod"]])
@@ -70,7 +71,16 @@ def test_arguments_of_other_calls_of_another_type():
         (lambda: run.rebuild(weights=3), "weights: 3 is not a list of numbers"),
         (lambda: run.rebuild(parts="equal"), "parts: 'equal' is not a function"),
         (lambda: run.blocks[0].set_state(1, 0, 0, 0, 1, 3), "scalars: 3 is not a dictionary"),
-        (lambda: load("sod", overrides=3), "overrides: 3 is neither a list of texts nor a dictionary"),
+        (lambda: load("sod", overrides=3), "overrides: 3 is not a list of texts or a dictionary"),
+        (lambda: load("sod", unset=[3]), r"unset: \[3\] is not a list of texts"),
+        (lambda: run.run(steps=True), "steps are a whole number"),
+        (lambda: Simulation("sod", "cpu", placement="best"), 'no placement strategy "best"'),
+        (lambda: sweep("sod", {"time.cfl": [0.5]}, out=3), "out: 3 is not a text or a path"),
+        (lambda: gradient("bump", of=3, by=["grid.thickness"]), "of: 3 is not a list of texts"),
+        (lambda: Grid(3), "blocks: 3 is not a list of blocks"),
+        (lambda: matched_connections([3]), r"blocks: \[3\] is not a list of objects of the class Block"),
+        (lambda: read_plot3d(3), "path: 3 is not a text or a path"),
+        (lambda: write_plot3d("a.xyz", 3), "grid: 3 is not an object of the class Grid"),
     ):
         with pytest.raises(HiresxError, match=words):
             call()

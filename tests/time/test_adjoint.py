@@ -150,7 +150,7 @@ def test_what_has_no_influence_is_refused_as_by_the_forward_method(in_duct, key,
         in_duct._system.axpy(1e-25, x, into)
 
     monkeypatch.setattr(Differences, "residual", rounded)
-    with pytest.raises(HiresxError, match=rf"--by {key}: neither the steady flow nor what is asked of it depends"):
+    with pytest.raises(HiresxError, match=rf"--by {key}: neither the steady flow nor the results depend"):
         in_duct.solve(parameter(in_duct.case, key), FLOOR, None)
 
 

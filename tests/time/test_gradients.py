@@ -95,7 +95,7 @@ def test_of_a_uniform_flow_in_closed_form(solver, key, force, lift):
 
 
 def test_what_has_no_influence_is_refused(solver):
-    with pytest.raises(HiresxError, match=r"--by time.cfl: neither the steady flow nor what is asked of it depends"):
+    with pytest.raises(HiresxError, match=r"--by time.cfl: neither the steady flow nor the results depend"):
         solver.solve(parameter(solver.case, "time.cfl"), ["floor.force_y"], 1e-3)
 
 
@@ -188,7 +188,7 @@ def test_on_two_ranks(duct):
         (["force_y"], ["grid.n.0"], [], r"--by grid.n.0: its value is a whole number"),
         (["force_y"], ["gas.reynolds"], [], r"--by gas.reynolds: its value is not given"),
         (["force_y"], ["parameters.back"] * 2, [], "a name is given twice"),
-        ([], ["parameters.back"], [], r"of = \[\] is not a list of names"),
+        ([], ["parameters.back"], [], "of: the list is empty"),
         (["force_q"], ["parameters.back"], [], r"--of force_q: no monitor of the case has such a number"),
         (["force_y"], ["parameters.back"], ["time.integrator=ssp_rk3", "time.steps=5"], '"ssp_rk3": derivatives need'),
         (
@@ -216,9 +216,9 @@ def test_a_key_without_a_value_can_be_given_one(duct):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"of": [3]}, r"of = \[3\] is not a list of names"),
-        ({"by": [3]}, r"by = \[3\] is not a list of names"),
-        ({"step": "a"}, "--step a: no step has this size"),
+        ({"of": [3]}, r"of: \[3\] is not a list of texts"),
+        ({"by": [3]}, r"by: \[3\] is not a list of texts"),
+        ({"step": "a"}, "step: 'a' is not a number or None"),
         ({"step": 0}, "--step 0: no step has this size"),
         ({"step": -1e-3}, "--step -0.001: no step has this size"),
         ({"step": float("nan")}, "--step nan: no step has this size"),
@@ -228,7 +228,7 @@ def test_a_key_without_a_value_can_be_given_one(duct):
         ),
         ({"step": 1e300}, "--step 1e[+]300: parameters.back"),
         ({"step": 1e-12, "by": ["initial.state.v"]}, "--step 1e-12: initial.state.v = 0 and"),
-        ({"case": {}}, "case is of the type dict"),
+        ({"case": {}}, "case: {} is not a text or a path"),
     ],
 )
 def test_what_is_no_name_or_number_is_refused(duct, given, named):

@@ -124,7 +124,7 @@ def test_masks_of_slices_and_of_what_stands_behind_them():
         (BACKWARDS, "hostfile", [], 'no form of export "hostfile"'),
         (BACKWARDS, "map_cpu", ["a"], "--hosts is for rankfile"),
         (parse(smi(UNEVEN, ["0-3"] * 4 + ["4-7"] * 3), "f"), "map_cpu", [], "the recording has no cores"),
-        (replace(BACKWARDS, cores=BACKWARDS.cores[:3]), "rankfile", [], "4 ranks are more than the cores there are"),
+        (replace(BACKWARDS, cores=BACKWARDS.cores[:3]), "rankfile", [], "4 ranks are more than the machine has cores"),
     ],
 )
 def test_what_cannot_be_exported(machine, form, hosts, expected):

@@ -193,7 +193,7 @@ def test_the_library_is_named_by_its_file_and_searched_for_once(monkeypatch):
         assert library.path in hwloc_library.discover().source
     monkeypatch.setenv("HIRESX_HWLOC", "")
     finding = doctor._hwloc()
-    assert finding.found is None and "libhwloc is not here" in finding.needed_for
+    assert finding.found is None and "libhwloc is not installed" in finding.needed_for
 
 
 def test_the_version_of_the_interface_is_three_numbers():

@@ -28,7 +28,7 @@ def has_hwloc() -> bool:
     return True
 
 
-needs_hwloc = pytest.mark.skipif(not has_hwloc(), reason="libhwloc is not here: apt install libhwloc15")
+needs_hwloc = pytest.mark.skipif(not has_hwloc(), reason="libhwloc is not installed: apt install libhwloc15")
 
 
 def alone(code: str, cpus: str | None = None, **environment: str) -> str:

@@ -19,13 +19,14 @@ from hiresx.grid.parabolic import Outline, c_grid
 
 
 def generate(spec: AirfoilC) -> Grid:
-    """Return the grid of an `airfoil-c` table (`hiresx.case.grids.AirfoilC`). Lengths are in chords.
+    """Return a C-grid around a NACA four-digit airfoil, with the parameters `spec`, the table [grid] of a case file.
+    Lengths are in chords.
 
-    The index i runs clockwise: from the outflow along the lower side of the cut, the lower surface, the leading edge,
-    the upper surface and the upper side of the cut to the outflow. The index j runs from the airfoil and the cut to the
-    outer boundary, which is a half ellipse that ends above and below the end of the cut. The index k runs along +z. The
-    period along z is `span`, and the node at the upper end is left out.
-    """
+    The index i runs clockwise: from the outflow along the lower side of the wake cut, the lower surface, the leading
+    edge, the upper surface and the upper side of the cut to the outflow. The index j runs from the airfoil and the cut
+    to the outer boundary, which is a half ellipse that ends above and below the end of the cut. The index k runs along
+    +z. The period along z is `span`, and the node at the upper end is left out. Raises HiresxError for spacings that do
+    not fit the numbers of nodes."""
     section = Section(spec.naca, spec.thickness, spec.camber, spec.trailing_edge == "extended")
     nodes = c_grid(spec, section)
 
@@ -60,13 +61,12 @@ class Section(Outline):
     cut begins along the mean line and turns into the direction of the chord. Points are complex numbers x + i y, in
     chords.
 
-    `thickness` and `camber`, in chords, replace those of the `digits`. `extended` says how the trailing edge is closed.
-    If it is false, the last coefficient of the thickness polynomial is -0.1036, and the thickness is zero at x = 1. If
-    it is true, the coefficient is -0.1015 as in the report, the thickness is zero at x = EXTENDED, and the section is
-    scaled to the chord 1.
+    `thickness` and `camber`, in chords, replace the values that the `digits` give. `extended` says how the trailing
+    edge is closed. If it is false, the last coefficient of the thickness polynomial is -0.1036, and the thickness is
+    zero at x = 1. If it is true, the coefficient is -0.1015 as in the report, the thickness is zero at x = EXTENDED,
+    and the section is scaled to the chord 1.
 
-    Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933).
-    """
+    Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933)."""
 
     def __init__(
         self, digits: str, thickness: float | None = None, camber: float | None = None, extended: bool = False
@@ -89,6 +89,9 @@ class Section(Outline):
         return c * np.where(x < p, 2 * p * x - x * x, 1 - 2 * p + 2 * p * x - x * x), 2 * c * (p - x)
 
     def outline(self, s: np.ndarray) -> np.ndarray:
+        """Return points x + i y of the airfoil surface and the wake cut, in chords, of the shape of `s`. The parameter
+        s is the signed square root of x along the mean line: s > 0 on the upper side, s < 0 on the lower side, |s| > 1
+        on the cut."""
         s, upper = np.abs(s), np.asarray(s) > 0
         x = np.minimum(s * s, 1.0)
         mean, slope = self._mean_line(x)

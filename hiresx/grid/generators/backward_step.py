@@ -21,8 +21,9 @@ from hiresx.grid.matching import matched_connections
 
 
 def generate(spec: BackwardStep) -> Grid:
-    """Return the grid of a `backward-step` table (`hiresx.case.grids.BackwardStep`). Lengths are in reference lengths.
-    Raises HiresxError for a length that is not a multiple of the spacing."""
+    """Return the grid of a channel with a backward-facing step, three Cartesian blocks, with the parameters `spec`, the
+    table [grid] of a case file. Lengths are in reference lengths. Raises HiresxError for a length that is not a
+    multiple of the spacing."""
     upstream, length, height, depth = (
         _cells(name, getattr(spec, name), spec.spacing) for name in ("upstream", "length", "height", "depth")
     )

@@ -15,12 +15,12 @@ from hiresx.grid.spacing import stretch
 
 
 def generate(spec: Box) -> Grid:
-    """Return the grid of a `box` table (`hiresx.case.grids.Box`), in reference lengths.
+    """Return the grid of a rectangular box, one block, with the parameters `spec`, the table [grid] of a case file, in
+    reference lengths. The spacing is uniform or stretched along each axis.
 
-    A periodic axis has n different nodes and none at the upper end; the others have nodes at both ends. The boundary
-    conditions may make every axis periodic. On an axis that is not declared periodic, both ends then have the same
-    node.
-    """
+    An axis that the table declares periodic has n different nodes and none at the upper end; other axes have nodes at
+    both ends. Boundary conditions may make any axis periodic. On an axis that is not declared periodic, the nodes at
+    both ends are then the same node. Raises HiresxError for an axis that is both periodic and stretched."""
     stretches = spec.stretch or {}
     for axis in stretches:
         if axis in spec.periodic:
@@ -36,23 +36,26 @@ def generate(spec: Box) -> Grid:
 
 
 def unit_lines(spec: Box | Wavy) -> list[np.ndarray]:
-    """Return for each axis an array (n,) of values from 0 to 1 (not periodic), from 0 to 1 - 1/n (periodic), or [0] for
-    one node. `spec`: the table of the grid."""
+    """Return, for each of x, y and z, an array (n,) of uniformly spaced values from 0: up to 1 on an axis that is not
+    periodic, up to 1 - 1/n on a periodic axis, and [0] for one node. `spec`: the table [grid] of a case file."""
     return [
         np.arange(n) / (n if axis in spec.periodic else max(n - 1, 1)) for axis, n in zip("xyz", spec.n, strict=True)
     ]
 
 
 def box_nodes(spec: Box | Wavy, lines: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the coordinates x, y, z (nk, nj, ni) of the box. `lines`: positions in [0, 1] along each axis. The arrays
-    are read-only views of one line each."""
+    """Return the coordinates x, y, z (nk, nj, ni) of the nodes of a rectangular box. `spec`: the table [grid] of a case
+    file with the corners of the box. `lines`: positions of the nodes along x, y and z as fractions in [0, 1] of the
+    box. The results are read-only views of one-dimensional arrays."""
     x, y, z = (lo + (hi - lo) * s for lo, hi, s in zip(spec.lower, spec.upper, lines, strict=True))
     shape = (len(z), len(y), len(x))
     return [np.broadcast_to(c, shape) for c in (x, y[:, None], z[:, None, None])]
 
 
 def box_period(spec: Box | Wavy, directions: Iterable[int]) -> dict[str, Vector | Motion]:
-    """Return the period of the box in those of the given directions that have more than one node."""
+    """Return the translations by which a rectangular box repeats, as a dictionary such as {"i": (lx, 0, 0)}, for the
+    index `directions` that have more than one node. `spec`: the table [grid] of a case file with the corners of the
+    box."""
     return {
         AXES[d]: triple(float(spec.upper[d] - spec.lower[d]) if e == d else 0.0 for e in range(3))
         for d in directions

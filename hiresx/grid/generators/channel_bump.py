@@ -18,8 +18,8 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: ChannelBump) -> Grid:
-    """Return the grid of a `channel-bump` table (`hiresx.case.grids.ChannelBump`). Lengths are in chords of the bump,
-    which lies between x = 0 and x = 1.
+    """Return an H-grid of a channel with a bump on its lower wall, with the parameters `spec`, the table [grid] of a
+    case file. Lengths are in chords of the bump, which lies between x = 0 and x = 1.
 
     Along x the spacing on the bump is uniform. If `end_spacing` is given, it grows from both ends of the bump as a
     squared sine. Beyond the bump the nodes follow hyperbolic sines. Along y they follow a hyperbolic sine with the
@@ -28,8 +28,8 @@ def generate(spec: ChannelBump) -> Grid:
 
     The shape of the lower wall decays linearly towards the upper wall. At each distance from the wall the shape is
     smoothed over this distance (`hiresx.grid.diffusion`). Without smoothing, the kinks at the ends of a circular arc
-    would be present on all grid lines along x, where they would cause errors of the sixth-order metrics.
-    """
+    would be present on all grid lines along x, where they would cause errors of the sixth-order metrics. Raises
+    HiresxError for spacings that do not fit the numbers of cells."""
     before, on, after = spec.cells
     if spec.blocks == 3 and min(before, on + 1, after) < MINIMUM_NODES:
         raise HiresxError(

@@ -14,13 +14,14 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: Cone) -> Grid:
-    """Return the grid of a `cone` table (`hiresx.case.grids.Cone`). Lengths are in reference lengths.
+    """Return the grid of a pointed cone at zero incidence and of the axis ahead of it, for axisymmetric flow (of a
+    wedge, for plane flow), with the parameters `spec`, the table [grid] of a case file. Lengths are in reference
+    lengths.
 
     The tip is the origin, and the axis is y = 0. Along x the spacing is uniform on the cone and grows ahead of it. The
-    index j runs from the axis and the cone to the outer boundary. This is the straight line from y = `height` at the
-    inlet to y = `end_height` at the outlet. The kink of the wall at the tip is smoothed: on the grid line at a given
-    distance from the axis it is smoothed over this distance, as in `channel-bump`.
-    """
+    index j runs from the axis and the cone to the outer boundary. The outer boundary is the straight line from y =
+    `height` at the inlet to y = `end_height` at the outlet. The kink of the wall at the tip is smoothed: on the grid
+    line at a given distance from the axis it is smoothed over this distance (`hiresx.grid.diffusion`)."""
     before, on = spec.cells
     spacing = spec.length / on
     upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing on the cone")

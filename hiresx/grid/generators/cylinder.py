@@ -9,13 +9,13 @@ from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Cylinder) -> Grid:
-    """Return the grid of a `cylinder` table (`hiresx.case.grids.Cylinder`). Lengths are in reference lengths.
+    """Return a body-fitted grid around the windward side of a circular cylinder at the origin, one block, with the
+    parameters `spec`, the table [grid] of a case file. Lengths are in reference lengths.
 
     The index i runs along the wall with the angle t from the upstream stagnation line (the negative x axis). The wall
-    is radius * (-cos t, sin t). The index j runs along straight rays from the wall (jmin) to the ellipse through the
-    two stand-offs (jmax). The index k runs along +z. The period along z is `span`, and the node at the upper end is
-    left out. In this order the Jacobian is positive.
-    """
+    is radius * (-cos t, sin t). The index j runs along straight rays from the wall (jmin) to an ellipse (jmax), which
+    the table gives by its distances from the wall ahead of the cylinder and beside it. The index k runs along +z. The
+    period along z is `span`, and the node at the upper end is left out. In this order the Jacobian is positive."""
     t = np.radians(np.linspace(spec.angle[0], spec.angle[1], spec.n_around))
     r = distances_to_ellipse(spec, t)
     shape = (spec.n_span, *r.shape)

@@ -13,13 +13,13 @@ from hiresx.grid.spacing import nodes_from_wall
 
 
 def generate(spec: CylinderO) -> Grid:
-    """Return the grid of a `cylinder-o` table (`hiresx.case.grids.CylinderO`). Lengths are in reference lengths.
+    """Return an O-grid all around a circular cylinder at the origin, with the parameters `spec`, the table [grid] of a
+    case file. Lengths are in reference lengths.
 
     The index i runs clockwise around the wall from the downstream side (the positive x axis). It has n_around different
     nodes, of which the last one is connected to the first. The index j runs along rays from the wall to the outer
     circle, with a spacing that grows by a hyperbolic sine. The index k runs along +z. The period along z is `span`, and
-    the node at the upper end is left out. In this order the Jacobian is positive.
-    """
+    the node at the upper end is left out. In this order the Jacobian is positive."""
     starts = even_starts(spec.n_around, spec.blocks)
     cells, length = spec.n_normal - 1, spec.outer_radius - spec.radius
     first = length / cells if spec.first_spacing is None else spec.first_spacing

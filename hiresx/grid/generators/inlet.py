@@ -14,12 +14,12 @@ from hiresx.grid.diffusion import diffuse
 
 
 def generate(spec: Inlet) -> Grid:
-    """Return the grid of an `inlet` table (`hiresx.case.grids.Inlet`). Lengths are in reference lengths.
+    """Return the grid of a plane supersonic inlet between two walls of straight segments, with the parameters `spec`,
+    the table [grid] of a case file. Lengths are in reference lengths.
 
-    The grid lines along j are vertical. They are uniformly spaced between the corners, which are nodes. Along j the
-    spacing is uniform. The kinks of a wall are smoothed: on the grid line at a given distance from the wall they are
-    smoothed over this distance, as in `channel-bump`. Raises HiresxError if the walls intersect.
-    """
+    The grid lines along j are vertical. They are uniformly spaced between the corners of the walls, which are nodes.
+    Along j the spacing is uniform. The kinks of a wall are smoothed: on the grid line at a given distance from the wall
+    they are smoothed over this distance (`hiresx.grid.diffusion`). Raises HiresxError if the walls intersect."""
     nodes = np.concatenate([[0], np.cumsum(spec.cells)])
     x = np.interp(np.arange(nodes[-1] + 1), nodes, spec.corners)
     lower, upper = (_wall(spec, x, angles) for angles in (spec.lower_angles, spec.upper_angles))

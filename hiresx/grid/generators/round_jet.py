@@ -38,14 +38,15 @@ SMALLEST, LARGEST = 0.08, 0.45
 
 
 def generate(spec: Any) -> Grid:
-    """Return the grid of a `round-jet` table (`hiresx.case.grids.RoundJet`). Lengths are in nozzle diameters.
+    """Return the grid of a round jet out of a nozzle, with the parameters `spec`, the table [grid] of a case file
+    (`hiresx.case.grids.RoundJet`). It is a butterfly grid: a square core around the axis, and a ring around the core.
+    Lengths are in nozzle diameters. The nozzle ends at x = 0, and the jet axis is the x axis.
 
-    Along x, and along r outside of the lip, the spacing is that of the planar jet
+    Along x, and along r outside of the nozzle lip, the spacing is that of the planar jet
     (`hiresx.grid.spacing.spacing_into_sponge`). In the nozzle, the layers of the ring have the spacing of the lip
-    through the boundary layer. Further inside, the spacing changes to that of the core, which determines the size of
-    the core. The cross-section is the same at every x (`hiresx.grid.butterfly`). It is polar from the boundary layer
-    outwards.
-    """
+    through the boundary layer. Further inside, the spacing changes to the spacing of the core, which determines the
+    size of the core. The cross-section is the same at every x (`hiresx.grid.butterfly`). It is polar from the boundary
+    layer outwards."""
     inside, around, downstream = nodes_along_jet(spec)
 
     m = spec.points_around // 4

@@ -13,13 +13,13 @@ from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Sphere) -> Grid:
-    """Return the grid of a `sphere` table (`hiresx.case.grids.Sphere`). Lengths are in reference lengths.
+    """Return an O-grid around a sphere, or around its windward side, one block, with the parameters `spec`, the table
+    [grid] of a case file. Lengths are in reference lengths.
 
     The index i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`. The
-    index j runs along rays from the wall to the outer surface, an ellipsoid of revolution through the two stand-offs.
-    The index k runs around the x axis. It has n_around different nodes, of which the last one is connected to the
-    first. In this order the Jacobian is positive.
-    """
+    index j runs along rays from the wall to the outer surface, an ellipsoid of revolution, which the table gives by its
+    distances from the wall ahead of the sphere and beside it. The index k runs around the x axis. It has n_around
+    different nodes, of which the last one is connected to the first. In this order the Jacobian is positive."""
     t = np.radians(np.linspace(0.0, spec.angle, spec.n_meridian))
     r = distances_to_ellipse(spec, t)
     sine = np.sin(t)

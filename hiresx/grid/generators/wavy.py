@@ -11,15 +11,13 @@ from hiresx.grid.generators.box import box_nodes, box_period, unit_lines
 
 
 def generate(spec: Wavy) -> Grid:
-    """Return the grid of a `wavy` table (`hiresx.case.grids.Wavy`), in reference lengths. The grid is that of a `box`
-    whose nodes are displaced.
+    """Return the grid of a rectangular box whose nodes are displaced by a product of sine waves, with the parameters
+    `spec`, the table [grid] of a case file, in reference lengths.
 
     The node that would lie at X is displaced along coordinate c by amplitude_c times the product, over the directions d
     with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d). With amplitude = [0.5, 0.5, 0] and waves = [1,
-    1, 1] in two dimensions it is the grid of the isentropic vortex of Ye et al. (2022).
-
-    A direction may be periodic if its number of waves is a whole number.
-    """
+    1, 1] in two dimensions it is the grid of the isentropic vortex of Ye et al. (2022). A direction may be periodic if
+    its number of waves is a whole number."""
     lines = unit_lines(spec)
     coordinates = box_nodes(spec, lines)
     waves = [

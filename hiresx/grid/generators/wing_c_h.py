@@ -56,10 +56,12 @@ SMOOTHING = 0.25
 
 
 def generate(spec: WingCH) -> Grid:
-    """Return the grid of a `wing-c-h` table (`hiresx.case.grids.WingCH`). Lengths are in root chords.
+    """Return a C-H-grid about half a swept wing, one block, with the parameters `spec`, the table [grid] of a case
+    file. Lengths are in root chords.
 
-    The index i runs clockwise as seen from the tip. The index j runs outwards, and the index k along +z from the root.
-    Raises HiresxError for spacings that do not fit the counts."""
+    The index i runs clockwise around the wing as seen from the tip. The index j runs outwards from the wing and the
+    wake cut, and the index k along +z from the root. Raises HiresxError for spacings that do not fit the numbers of
+    nodes."""
     span = _span(spec)
     whole_section, line = (_planes(spec, span, WingSection(share)) for share in (1.0, 0.0))
     z, share = _tip(spec, span, whole_section[0])
@@ -90,8 +92,8 @@ def generate(spec: WingCH) -> Grid:
 
 
 class WingSection(Outline):
-    """The section of the wing with its thickness multiplied by `share`, from 0 to 1. If `share` is 0, it is a line from
-    x = 0 on."""
+    """The section of the wing with its thickness multiplied by `share`, from 0 to 1. If `share` is 0, the section is
+    the line y = 0 from x = 0 on."""
 
     def __init__(self, share: float):
         self.share = share
@@ -100,6 +102,8 @@ class WingSection(Outline):
         self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
 
     def outline(self, s: np.ndarray) -> np.ndarray:
+        """Return points x + i y of the wing section and the wake cut, in chords, of the shape of `s`. The parameter s
+        is the signed square root of x: s > 0 on the upper side, s < 0 on the lower side, |s| > 1 on the cut."""
         r = np.minimum(np.abs(s), 1.0)
         half = self.share * r * (1 - r * r) * chebval(2 * r - 1, SECTION)
         return np.asarray(s, float) ** 2 + 1j * np.where(np.asarray(s) > 0, half, -half)

@@ -1,7 +1,6 @@
-"""Field files: derived variables, selections, netCDF and VTK, written during the run. Uses `saved`.
+"""Field files: derived variables, selections of the grid, netCDF and VTK files that are written during the run.
 
-`read` reads a field file: `from hiresx.output import fields`.
-"""
+`read` reads a field file: `from hiresx.output import fields`."""
 
 from hiresx.output.fields.field_file import read
 

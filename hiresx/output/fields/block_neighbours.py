@@ -1,4 +1,5 @@
-"""Nodes of the neighbours of a block in a field file, for derivatives at its faces."""
+"""Nodes beyond the faces of a block in a field file, taken from neighbouring blocks, for central differences at the
+faces."""
 
 import json
 from collections.abc import Sequence
@@ -19,16 +20,18 @@ ATTRIBUTE = "joined"
 
 @dataclass(frozen=True, eq=False)
 class BeyondFace:
-    """Values (3, n, m) of three layers of nodes beyond a face, the nearest first; n and m are the other two axes in the
-    order of an array. `there` (n, m): where a neighbour has nodes; the values elsewhere are zero."""
+    """Values of a variable in the three layers of nodes beyond a face of a block. `values` (3, n, m): the nearest layer
+    first; n and m are the two axes of an array `[k, j, i]` along the face. `there` (n, m): where a neighbouring block
+    has nodes; the values elsewhere are zero."""
 
     values: np.ndarray
     there: np.ndarray
 
 
 def encode_connections(connections: Sequence["Connection"]) -> str:
-    """Return the text by which a field file stores connections for `Neighbours`. Connections with a rotation and those
-    across a pole are left out, because the components of vectors change across them."""
+    """Return the connections between blocks as a JSON text, which a field file stores as an attribute. `Neighbours`
+    decodes it. Connections with a rotation and across a pole are left out, because vector components change across
+    them."""
     return json.dumps(
         [
             [c.block, c.face, c.range, c.donor, c.matrix, c.offset, c.translation]
@@ -40,16 +43,17 @@ def encode_connections(connections: Sequence["Connection"]) -> str:
 
 
 class Neighbours:
-    """The nodes beyond the faces of the blocks of a field file. `groups`: the blocks in the file. `text`: the result of
-    `encode_connections`."""
+    """Access to the nodes beyond the faces of the blocks in a field file. `groups`: the blocks as HDF5 groups. `text`:
+    the connections of the blocks, the result of `encode_connections`; "" for none."""
 
     def __init__(self, groups: Sequence[Any], text: str):
         self._groups = groups
         self._connections = _decode_connections(text) if text else {}
 
     def of(self, block: int, name: str) -> dict[tuple[int, int], BeyondFace]:
-        """Return the nodes beyond the faces of block number `block`, with the values of the variable or coordinate
-        `name`. The keys are the axis of an array (0: k, 1: j, 2: i) and the side (0: below, 1: above). Faces without a
+        """Return the values of a variable or coordinate at the nodes beyond each connected face of a block, read from
+        the neighbouring blocks. `block`: number of the block. `name`: name of the variable or coordinate. The keys are
+        the axis of an array (0: k, 1: j, 2: i) and the end of this axis (0: first node, 1: last node). Faces without a
         neighbour are left out."""
         found: dict[tuple[int, int], BeyondFace] = {}
         if block not in self._connections:

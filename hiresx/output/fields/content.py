@@ -1,4 +1,4 @@
-"""Content of the files of one output and the local regions of each rank, found once for all times."""
+"""The content of one series of output files and the nodes that each rank writes, determined once for all times."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,12 @@ _TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
 
 
 class Content:
-    """The content of the files of one output. `variables` are stored with the `precision` for all blocks of the
-    `solver`, or for the subset `spec` of them (None: all). The files have the formats `kinds`, and their names begin
-    with `name`. `case`: the resolved case as a dictionary.
+    """The content of one series of output files. `variables` are stored with the `precision` for all blocks of the
+    `solver`, or for the subset `spec` of them (None: all blocks). The files have the formats `kinds`, and their names
+    begin with `name`. `case`: the case with all default values as a dictionary.
 
-    The constructor is collective, and raises the errors of `selection.subset`.
-    """
+    All ranks construct the object together. Raises HiresxError for a subset that does not fit the grid, and for a
+    variable that the run does not have."""
 
     def __init__(
         self, name: str, spec: Any, variables: tuple[str, ...], precision: str, kinds: Sequence[str],

@@ -25,8 +25,9 @@ DIGEST = "xyz_sha256"
 
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
-    """Return the SHA-256 digest of names, shapes and coordinates (in double precision) of the blocks `pieces` of an
-    output. `blocks`: the blocks of the grid."""
+    """Return the SHA-256 digest of the coordinates that an output writes: of the names, shapes and coordinates (in
+    double precision) of its blocks. `pieces`: the blocks of the output. `blocks`: the blocks of the grid that they are
+    taken from."""
     return _digest((piece.name, piece.shape, _coordinates(piece, blocks)) for piece in pieces)
 
 
@@ -56,9 +57,10 @@ def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
 
 
 def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
-    """Return the path of the coordinate file of the series `name` in `directory`, and whether it exists. `wanted`: the
-    digest of the coordinates. A file with other coordinates is not replaced, since field files from before a restart
-    may link to it."""
+    """Return the path of the coordinate file of a series of field files, and whether it exists with these coordinates.
+    `directory`: the run directory. `name`: the name of the series. `wanted`: the digest of the coordinates. If a file
+    with other coordinates exists, the path is a new one, since field files from before a restart may link to the old
+    one."""
     for path in (directory / f"{name}_grid.nc", directory / f"{name}_grid_{wanted[:8]}.nc"):
         if not path.exists():
             return path, False
@@ -69,15 +71,16 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
 
 
 def clear(directory: str | Path, name: str) -> None:
-    """Remove the coordinate files of the series `name` in `directory`. Its field files must have been removed before.
-    Raises HiresxError if that fails."""
+    """Remove the coordinate files of the series `name` in `directory`. The field files that link to them must have been
+    removed before. Raises HiresxError if a file cannot be removed."""
     files.remove(Path(directory).glob(f"{name}_grid.nc"))
     files.remove(Path(directory).glob(f"{name}_grid_{'[0-9a-f]' * 8}.nc"))
 
 
 def link(path: Path, groups: Iterable[str], target: str) -> None:
-    """Link the coordinates of the `groups` in the file `path` to those of the same groups in the file `target`, in the
-    same folder. Raises OSError."""
+    """Store links to coordinates in a field file, instead of the coordinates themselves. `path`: the field file.
+    `groups`: the names of its blocks. `target`: name of the coordinate file in the same folder, which has the same
+    blocks. Raises OSError if the field file cannot be written."""
     library = h5py()
     # No other process writes it, and a process that was just forked may still hold the lock under which it was made.
     with LOCK, library.File(path, "a", locking=False) as file:
@@ -87,8 +90,8 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
 
 
 def check(path: Path) -> None:
-    """Raises HiresxError if the coordinates that the file `path` links to have changed since they were written. A
-    process checks each version of a coordinate file once."""
+    """Raise HiresxError if the coordinate file to which the field file `path` links was changed after it was written.
+    Each version of a coordinate file is read and compared with its digest once in a process."""
     name = link_target(path)
     if not name:
         return

@@ -1,9 +1,8 @@
 """Planes and lines through curvilinear blocks, by linear interpolation along grid lines.
 
-A piece is a dictionary of arrays of one shape: the coordinates "x", "y", "z" and any variables. A cut of a block is a
-list of pieces: a plane can meet a family of grid lines more than once (an O-grid), or only some of them (which leaves
-nan for the others).
-"""
+A piece is a dictionary of arrays of one shape, for a block of the grid or for points on a plane or line: the
+coordinates "x", "y", "z" and any variables. A cut of a block is a list of pieces: a plane can meet a family of grid
+lines more than once (an O-grid), or only some of them (which leaves nan for the others)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ Piece = dict[str, np.ndarray]
 
 
 def parse(text: str, what: str) -> dict[str, float | None]:
-    """Parse a text such as "y=0, z=1" into a dictionary {"y": 0.0, "z": 1.0}. A name alone, such as "y", means the
-    middle of the domain and has the value None. Raises HiresxError, which names `what` (plane or line), for any other
-    text."""
+    """Return the coordinates that a text such as "y=0, z=1" prescribes for a plane or line, as {"y": 0.0, "z": 1.0}. A
+    name alone, such as "y", means the middle of the domain and has the value None. `what`: the word "plane" or "line"
+    for the error message. Raises HiresxError for any other text."""
     fixed: dict[str, float | None] = {}
     for part in text.split(","):
         axis, _, value = (piece.strip() for piece in part.partition("="))
@@ -34,37 +33,40 @@ def parse(text: str, what: str) -> dict[str, float | None]:
 
 
 def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
-    """Return the least and greatest coordinate along `axis` ("x", "y" or "z") of `pieces`, in L."""
+    """Return the smallest and the largest value of the coordinate `axis` ("x", "y" or "z") over all blocks, in units of
+    the length scale L. `pieces`: for each block a dictionary of its coordinates."""
     return min(float(np.nanmin(p[axis])) for p in pieces), max(float(np.nanmax(p[axis])) for p in pieces)
 
 
 def flat_axis(pieces: list[Piece], part: str) -> str:
-    """Return the coordinate normal to flat `pieces`: z, or for a `part` of the fields, which may lie in any plane, the
-    coordinate with the smallest extent."""
+    """Return the name of the coordinate normal to a plane field: "z" for whole fields. For a subset of the fields,
+    which may lie in any plane, it is the coordinate that varies least. `pieces`: for each block a dictionary of its
+    coordinates. `part`: the description of the subset, "" for whole fields."""
     return min("zyx", key=lambda axis: -np.subtract(*extent(pieces, axis))) if part else "z"
 
 
 def middle(pieces: list[Piece], axis: str) -> float:
-    """Return the middle between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L. `pieces`:
-    the pieces of the field."""
+    """Return the mean of the smallest and the largest value of the coordinate `axis` ("x", "y" or "z") over all blocks,
+    in units of the length scale L. `pieces`: for each block a dictionary of its coordinates."""
     return sum(extent(pieces, axis)) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedPlaces:
-    """Places in a piece of a field, each a weighted mean of its nodes. `nodes` (m, ...): for each place the flat
-    indexes of m nodes. `weights`: their weights, of the same shape; NaN if there is no such place."""
+    """Interpolation from the nodes of a block to points, each value a weighted mean of m nodes. `nodes` (m, ...): the
+    flat indexes of these nodes, for points of any shape (...). `weights` (m, ...): their weights; NaN if there is no
+    such point. A call with an array of values at the nodes returns the values at the points."""
 
     nodes: np.ndarray
     weights: np.ndarray
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
-        """Return `values` of the piece at the places."""
+        """Return the interpolated values at the points. `values`: at the nodes of the block, an array `[k, j, i]`."""
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
-        """Combine two interpolations. `first`: the interpolation from another piece to the nodes of this one. Returns
-        the places of `self` as weighted means of the nodes of that other piece."""
+        """Return the composition of two interpolations, from the nodes of the block of `first` to the points of this
+        one. The points of `first` are the nodes from which this object interpolates."""
         shape = first.weights.shape[0], -1
         nodes = first.nodes.reshape(shape)[:, self.nodes]
         weights = first.weights.reshape(shape)[:, self.nodes] * self.weights
@@ -72,11 +74,10 @@ class WeightedPlaces:
 
 
 def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
-    """Return the plane `axis` = `value` through three-dimensional `pieces` (nk, nj, ni), as two-dimensional pieces.
-
-    Each block is cut along the family of its grid lines that most often meet the plane. Raises HiresxError when no
-    block reaches the plane.
-    """
+    """Return the plane `axis` = `value` through a three-dimensional field, by linear interpolation along grid lines.
+    `pieces`: for each block a dictionary of arrays `[k, j, i]`, coordinates "x", "y", "z" and variables. The result has
+    dictionaries of two-dimensional arrays, one or several for each block that the plane meets. Each block is cut along
+    the family of its grid lines that most often meet the plane. Raises HiresxError if no block reaches the plane."""
     return [
         {name: sheet(values) for name, values in pieces[number].items()}
         for number, sheet in plane_samples(pieces, axis, value)
@@ -84,8 +85,9 @@ def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
 
 
 def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, WeightedPlaces]]:
-    """Return the plane `axis` = `value` through `pieces` as interpolations: pairs of the number of a piece and the
-    samples in it. Raises the errors of `plane`."""
+    """Return the interpolations from blocks to the plane `axis` = `value`, as pairs of the index of a block in `pieces`
+    and a `WeightedPlaces`. `pieces`: for each block a dictionary of arrays `[k, j, i]` with the coordinates. Raises
+    HiresxError if no block reaches the plane."""
     found = [(number, sheet) for number, piece in enumerate(pieces) for sheet in _sheets(piece, axis, value)]
     if not found:
         _outside(pieces, axis, value)
@@ -93,10 +95,11 @@ def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[in
 
 
 def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarray]:
-    """Intersect the line `axis` = `value` with the grid lines of two-dimensional `pieces`. Returns the samples as a
-    piece with arrays (n,), in ascending order of the other coordinate that varies most, and the gaps: the indexes of
-    the samples before which the line leaves the grid, for instance at a body. Raises HiresxError if no grid line meets
-    the line."""
+    """Return the values of a two-dimensional field where the line `axis` = `value` crosses grid lines. `pieces`: for
+    each block a dictionary of two-dimensional arrays, coordinates "x", "y", "z" and variables. The first result is a
+    dictionary of arrays (n,), in ascending order of the coordinate that varies most along the line. The second result
+    has the indexes of the samples before which the line leaves the grid, for instance at a body. Raises HiresxError if
+    no grid line crosses the line."""
     parts, order, gaps = line_samples(pieces, axis, value)
     samples = {
         name: np.concatenate([part(pieces[number][name]) for number, part in parts])[order] for name in pieces[0]
@@ -107,8 +110,11 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 def line_samples(
     pieces: list[Piece], axis: str, value: float
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
-    """Return the line `axis` = `value` as interpolations: pairs of the number of a piece and the samples in it; the
-    array `order` (n,), which selects and sorts the samples; and the gaps, as in `line`. Raises the errors of `line`."""
+    """Return the interpolations from blocks to the line `axis` = `value` in a two-dimensional field: pairs of the index
+    of a block in `pieces` and a `WeightedPlaces`; an array `order` (n,), which selects and sorts the samples of all
+    pairs along the line; and the indexes of the sorted samples before which the line leaves the grid. `pieces`: for
+    each block a dictionary of two-dimensional arrays with the coordinates. Raises HiresxError if no grid line crosses
+    the line."""
     parts = [(n, crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:
@@ -209,8 +215,9 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
 
 
 def crossings(piece: Piece, axis: str, value: float, direction: int) -> WeightedPlaces:
-    """Find where grid lines of a piece cross the plane `axis` = `value`. `direction`: the axis of the arrays along
-    which the lines run."""
+    """Return the points where one family of grid lines of a block crosses the plane `axis` = `value`, as an
+    interpolation from its nodes. `piece`: a dictionary of arrays with the coordinates of the block. `direction`: the
+    axis of these arrays along which the grid lines run."""
     s = np.moveaxis(_distance(piece, axis, value), direction, 0)
     nodes = np.moveaxis(np.arange(s.size).reshape(piece[axis].shape), direction, 0)
     n, *others = np.nonzero(_meets(s))

@@ -38,13 +38,13 @@ class Variable:
 
 
 class FlowState:
-    """The flow on one block: x, y, z and the primitive variables in `state`, arrays (nk, nj, ni). Gradients are
-    computed when they are first needed, and stored.
+    """The flow on one block, from which derived variables are computed. `x`, `y`, `z`: coordinates of the nodes in
+    units of the length scale L. `state`: the primitive variables by name. All arrays are `[k, j, i]`. Gradients are
+    computed when they are first needed, and kept.
 
     `metrics`: a function that returns the metrics of the grid, if they were computed before. `beyond`: a function that
     returns the values of a coordinate or primitive variable at the nodes beyond the faces of the block; without it
-    gradients are one-sided there. Raises HiresxError for a variable that cannot be computed from this state.
-    """
+    gradients are one-sided there. Raises HiresxError for a variable that cannot be computed from this state."""
 
     def __init__(
         self,
@@ -70,24 +70,24 @@ class FlowState:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the variables of the state: of the gas, and of passive scalars."""
+        """Names of the given primitive variables of the gas, and of passive scalars."""
         return tuple(self._state)
 
     @property
     def flat(self) -> bool:
-        """True if at most two directions have more than one node."""
+        """True if the block has more than one node along at most two of its index directions, as in plane flow."""
         return sum(n > 1 for n in self.x.shape) < 3
 
     @cached_property
     def metrics(self) -> Metrics:
-        """Metrics of the grid of this block."""
+        """The metrics of the grid of this block, with which gradients are computed."""
         if self._known_metrics is not None:
             return self._known_metrics()
         return Metrics(self.x, self.y, self.z, self._beyond)
 
     def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the derivatives of the primitive variable `name` along x, y and z, per L, each an array (nk, nj,
-        ni)."""
+        """Return the derivatives of the primitive variable `name` with respect to x, y and z, in its unit per L, each
+        an array `[k, j, i]`."""
         if name not in self._gradients:
             sides = None if self._beyond is None else self._beyond(name)
             self._gradients[name] = self.metrics.gradient(self[name], sides)
@@ -195,8 +195,9 @@ VARIABLES: dict[str, Variable] = {
 
 
 def about(name: str) -> Variable:
-    """Return the description of the variable `name`. Any name that is not a variable of the gas is treated as a field
-    of the run (`hiresx.device.fields`) or as a passive scalar of the case."""
+    """Return the description of the variable `name`: its formula, long name, unit, symbol and colour map. Any name that
+    is not a variable of the gas is treated as a further field of the run (such as a turbulence variable) or as a
+    passive scalar."""
     if name in VARIABLES:
         return VARIABLES[name]
     if name in output_fields():
@@ -205,20 +206,23 @@ def about(name: str) -> Variable:
 
 
 def is_known(name: str) -> bool:
-    """True if `name` is a variable of every case: a variable of the gas, a derived variable or a field."""
+    """Return whether `name` is a variable that output may contain in some case: a primitive or derived variable of the
+    gas, or a further field such as a turbulence variable. Passive scalars, which a case names, do not count."""
     return name in VARIABLES or name in output_fields()
 
 
 def how_to_store(name: str) -> str:
-    """Return a hint for a variable `name` that was not stored: what the case must contain so that the files have it."""
+    """Return the hint of an error for a variable `name` that was not stored: which names the key output.variables of
+    the case must contain."""
     if name in VARIABLES:
         return 'write "rho", "u", "v", "w", "p" in output.variables: every other variable of the gas follows from them'
     return f'write "{name}" in output.variables: it follows from no other variable'
 
 
 def check(names: Iterable[str], place: str = "output.variables", scalars: Iterable[str] = ()) -> None:
-    """Raises HiresxError with "did you mean" for the first name that is neither a variable nor one of the case's
-    passive `scalars`, and for a scalar with the name of a variable. `place`: the key of the case in the message."""
+    """Raise HiresxError, with the most similar existing name, for the first of `names` that is no variable that output
+    may contain. `scalars`: names of the passive scalars of the case, which are accepted; a scalar with the name of
+    another variable is an error, too. `place`: the key of the case for the error message."""
     scalars = tuple(scalars)
     for name in scalars:
         if is_known(name):
@@ -232,16 +236,17 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
 
 
 def unknown_variable(name: Any, known: Sequence[str], where: str = "") -> HiresxError:
-    """Return the error for a `name` that is not in `known`. `where`: the beginning of the message."""
+    """Return the error for a variable `name` that does not exist, with the most similar name of the list `known`.
+    `where`: the beginning of the error message."""
     near = difflib.get_close_matches(str(name), known, n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     return HiresxError(f'{where}there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
 
 
 def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:
-    """Compute the variables `names` of `flow`, each (nk, nj, ni) float64. Values are NaN at nodes where density or
-    pressure is not positive. Raises HiresxError for an unknown name, and for a variable whose primitive variables are
-    missing."""
+    """Return the variables `names` computed from the flow on a block, by name, each a float64 array `[k, j, i]`. Values
+    are NaN at nodes where density or pressure is not positive. Raises HiresxError for an unknown name, and if a
+    primitive variable that is needed is missing."""
     names = list(names)
     check(names, "variables", [name for name in flow.names if not is_known(name)])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,5 +1,5 @@
-"""6th-order differences on a curvilinear block. At faces they use the nodes beyond if these are known, and are
-one-sided otherwise."""
+"""Differences of sixth-order accuracy on a curvilinear block. At faces they are central if values at nodes beyond the
+face are given, and one-sided otherwise."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -20,9 +20,10 @@ _EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
 
 def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndarray:
-    """Return the derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i), float64.
-    The difference is the central one, (-1, 9, -45, 0, 45, -9, 1)/60, inside, and also at faces where `beyond` has
-    nodes. At other faces it is one-sided. Raises ValueError if there are too few nodes along `axis`."""
+    """Return the first derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i),
+    with sixth-order accuracy, in float64. The difference is the central one, (-1, 9, -45, 0, 45, -9, 1)/60, at inner
+    nodes, and also at faces for which `beyond` has the values of three further layers of nodes. It is one-sided at
+    other faces. Raises ValueError if there are too few nodes along `axis`."""
     f = np.moveaxis(np.asarray(f, dtype=np.float64), axis, 0)
     n = f.shape[0]
     if n < NODES:
@@ -68,12 +69,13 @@ def _weighted_sum(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
 
 
 class Metrics:
-    """Derivatives with respect to x, y, z on one block with node coordinates x, y, z (nk, nj, ni).
+    """Operator for derivatives with respect to x, y, z on one block. `x`, `y`, `z` (nk, nj, ni): coordinates of the
+    nodes.
 
-    A direction with a single node is treated as if the block were extruded by 1 (k along z, j along y, i along x), so
-    that every field is constant along it. The gradients of x, y and z themselves are exact to round-off on any grid.
-    `beyond`: the coordinates "x", "y", "z" of the nodes beyond the faces.
-    """
+    An index direction with a single node is treated as if the block were extruded by 1 (k along z, j along y, i along
+    x), so that every field is constant along it. The gradients of x, y and z themselves are exact to round-off on any
+    grid. `beyond`: a function that returns the coordinate "x", "y" or "z" at the nodes beyond the faces; None for
+    one-sided differences."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, beyond: Callable[[str], Sides] | None = None):
         self.axes = [axis for axis in (0, 1, 2) if x.shape[axis] > 1]
@@ -90,8 +92,9 @@ class Metrics:
             self.slope = [{axis: cofactor[a][2 - axis] * inverse for axis in self.axes} for a in range(3)]
 
     def gradient(self, f: np.ndarray, beyond: Sides | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64. `beyond`: values beyond the faces,
-        for the same faces as the coordinates from which these metrics were computed."""
+        """Return the derivatives of f (nk, nj, ni) with respect to x, y and z, three float64 arrays (nk, nj, ni).
+        `beyond`: values of f at the nodes beyond the faces of the block, for the same faces as the coordinates that
+        were given to the constructor."""
         along = {axis: derivative(f, axis, beyond) for axis in self.axes}
         zero = np.zeros(f.shape)
         return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)

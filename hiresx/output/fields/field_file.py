@@ -1,5 +1,5 @@
-"""Fields, or parts of them, in netCDF-4: one group per block, coordinates, scales and the case inside; one file per
-time."""
+"""Field files in netCDF-4: the fields of one time, or a subset of them, with one group per block, the coordinates, the
+scales and the case."""
 
 import json
 import math
@@ -37,11 +37,10 @@ _SCALES = (
 
 @dataclass
 class FieldBlock:
-    """One block of a field file. `x`, `y` and `z`: node coordinates in L. `state`: the variables by name. All arrays
-    are host arrays (nk, nj, ni).
+    """One block of a field file. `x`, `y` and `z`: node coordinates in units of the length scale L. `state`: the
+    variables by name. All arrays are in host memory, with the axes `[k, j, i]`.
 
-    `gaps`: for a line, the indexes of the points before which it leaves the grid.
-    """
+    `gaps`: for samples along a line, the indexes of the points before which the line leaves the grid."""
 
     name: str
     x: np.ndarray
@@ -52,14 +51,15 @@ class FieldBlock:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Number of nodes, (nk, nj, ni)."""
+        """Number of nodes of the block, (nk, nj, ni)."""
         return self.x.shape
 
 
 @dataclass
 class FieldFileContent:
-    """The content of the field file `path`: time in L / c_ref, step, the resolved case and the blocks. `part`: the name
-    of the part of the fields that it contains, "" for whole fields."""
+    """The content of the field file `path`: time in units of L / c_ref (length scale over sound speed), step, the case
+    with all default values and the blocks. `part`: the description of the subset of the fields that the file contains,
+    "" for whole fields."""
 
     path: Path
     time: float
@@ -79,27 +79,27 @@ def write(
     precision: str | None = None,
     part: str = "",
 ) -> Path:
-    """Write `variables` (by default output.variables of the case) of every block to the netCDF-4 file `path`. `time`
-    (in L / c_ref) and `step`: the time and the number of steps of the fields.
+    """Write variables of all blocks at one time to the netCDF-4 file `path`, and return this path. `time` (in units of
+    L / c_ref, length scale over sound speed), `step`: the time of the fields and the number of time steps before it.
 
-    `blocks`: objects with the attributes of `FieldBlock`. Variables that are not in its `state` are computed from rho,
-    u, v, w, p, which must then be in it. Coordinates are stored in double precision, variables in `precision` (fp64,
-    fp32; by default that of rho). `case`: the resolved case. `part`: the name of the part of the fields, "" for whole
-    fields. The file `path` is replaced only when everything is written. The function may be called from a thread, as
-    long as the arrays do not change. Files are not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle
-    took 20 times as long to save a third.
+    `blocks`: objects with the attributes of `FieldBlock`. `variables`: their names, by default output.variables of the
+    case. Variables that are not in the `state` of a block are computed from rho, u, v, w, p, which must then be in it.
+    Coordinates are stored in double precision, variables in `precision` (fp64, fp32; by default the precision of rho).
+    `case`: the case with all default values. `part`: the description of the subset of the fields, "" for whole fields.
+    The file `path` is replaced only when everything is written. The function may be called from a thread, as long as
+    the arrays do not change. Files are not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20
+    times as long to save a third.
 
-    Raises HiresxError, with the path, if it cannot be written, for an unknown variable and for invalid block names.
-    """
+    Raises HiresxError, with the path, if it cannot be written, for an unknown variable and for invalid block names."""
     return Series(blocks, case, variables, precision, part).write(path, blocks, time, step)
 
 
 class Series:
-    """Field files of the same blocks, variables and case at many times. The arguments are those of `write`; only names,
-    shapes and gaps of the `blocks` are used here. `linked`: the name of a file in the same folder that has the
-    coordinates (see `Coordinates`); if it is "", each file has its own. `joined_by`: the connections of the blocks, as
-    `block_neighbours.encode_connections` returns them. `levels`: the levels of refinement of the blocks. Raises
-    HiresxError for an unknown variable and invalid block names."""
+    """Writer of field files that have the same blocks, variables and case at many times. `variables`, `precision`,
+    `part`: as in `write`. Only names, shapes and gaps of the `blocks` are used here. `linked`: the name of a file in
+    the same folder that has the coordinates (see `Coordinates`); if it is "", each file contains the coordinates.
+    `joined_by`: the connections of the blocks, as `block_neighbours.encode_connections` returns them. `levels`: the
+    levels of refinement of the blocks. Raises HiresxError for an unknown variable and invalid block names."""
 
     _numbers: tuple[tuple[str, str, str, str], ...] = (
         ("time", "f8", "time", "L / c_ref"),
@@ -129,7 +129,10 @@ class Series:
         self._size = sum(math.prod(b.shape) for b in blocks) * sum(dtype.itemsize for _, dtype, _ in self._arrays())
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
-        """Write the file `path` of one time. The arguments are those of the function `write`."""
+        """Write the field file of one time and return its path. `blocks`: the blocks with their arrays, in the order
+        and with the names and shapes that the constructor was given. `time`: in units of L / c_ref (length scale over
+        sound speed). `step`: number of time steps before this time. Raises HiresxError, with the path, if the file
+        cannot be written."""
         file = JointFile(Path(path), self.measure_layout(path), os.getpid(), root=True)
         try:
             with file:
@@ -144,8 +147,8 @@ class Series:
         return file.path
 
     def measure_layout(self, path: str | Path) -> FileLayout:
-        """Return the layout of the files of this series. It is measured on a temporary file beside `path`. Raises the
-        errors of `write`."""
+        """Return the layout of the files of this series, which is the position of each array in a file. It is measured
+        on a temporary file in the folder of `path`. Raises HiresxError if that file cannot be written."""
         path = Path(path)
         with library_files.replacing(path, self._size, keep=False) as temporary:
             return file_layout.measure_layout(temporary, self._define, self._link)
@@ -206,8 +209,8 @@ class Series:
 
 
 class Coordinates(Series):
-    """The file that has the coordinates of a series of other files, and their `digest`. The other arguments are those
-    of `Series`."""
+    """Writer of the file with the coordinates of a series of field files, which link to it. `digest`: the SHA-256
+    digest of the coordinates. `blocks`, `case`, `part`: as in `Series`."""
 
     _numbers = ()
 
@@ -227,11 +230,10 @@ def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **att
 
 
 def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileContent:
-    """Read the field file `path`. `variables`: the names of the variables to return, by default those that are stored.
-    Variables that are not stored are computed.
-
-    Raises HiresxError if the file is missing, is not a field file, or does not have what a variable needs.
-    """
+    """Return the content of the field file `path`: case, time, and the coordinates and variables of all blocks.
+    `variables`: names of the variables to return, by default the stored ones. Variables that are not stored are
+    computed from rho, u, v, w, p. Raises HiresxError if the file is missing, is not a field file, or lacks what a
+    variable needs."""
     with open_file(path) as blocks:
         coordinate_file.check(Path(path))
         about = _describe(blocks)
@@ -246,10 +248,10 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of the field file `path` without its arrays: time, step, case, names of the variables, their
-    precision, blocks (name -> (nk, nj, ni)), part ("" for whole fields), and levels: for each name the level, the block
-    of the grid, and the first node i, j, k there (empty without refinement). Raises HiresxError if the file is missing
-    or is not a field file."""
+    """Return the header of the field file `path`, without its arrays, as a dictionary: time, step, case, names of the
+    variables, their precision, blocks (name -> (nk, nj, ni)), part (description of the subset, "" for whole fields),
+    and levels (for each block name the level of refinement, the block of the grid, and the index i, j, k of its first
+    node in that block; empty without refinement). Raises HiresxError if the file is missing or is not a field file."""
     with open_file(path) as blocks:
         return _describe(blocks)
 
@@ -273,8 +275,8 @@ def _describe(blocks: FieldReader) -> dict[str, Any]:
 
 
 def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str = "") -> None:
-    """Raises HiresxError for the first of the variables `names` that cannot be read or computed from a field file with
-    the content `about` (see `describe`). `where`: the beginning of the message."""
+    """Raise HiresxError for the first of the variables `names` that a field file neither stores nor has the data to
+    compute. `about`: the header of the file, as `describe` returns it. `where`: the beginning of the error message."""
     stored = about["variables"]
     lacking = [name for name in derived.PRIMITIVE if name not in stored]
     found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
@@ -294,14 +296,16 @@ def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str =
 
 
 def read_time(path: str | Path) -> float:
-    """Return the time of the field file `path`, in L / c_ref. Raises as `describe`."""
+    """Return the time of the field file `path`, in units of L / c_ref (length scale over sound speed). Raises
+    HiresxError if the file is missing or is not a field file."""
     with open_file(path) as blocks:
         return blocks.time
 
 
 def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
-    """Return the stored variable or coordinate `name` of each of the `blocks`, (nk, nj, ni). None if the file does not
-    have it. Raises HiresxError as `describe`."""
+    """Return a stored variable or coordinate of several blocks of a field file, one array (nk, nj, ni) for each block.
+    `blocks`: names of the blocks. `name`: name of the variable or coordinate. Returns None if a block does not have it.
+    Raises HiresxError if the file is missing or is not a field file."""
     with open_file(path) as reader:
         if not all(name in reader.file[block] for block in blocks):
             return None
@@ -309,7 +313,8 @@ def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray
 
 
 def neighbours(blocks: FieldReader) -> block_neighbours.Neighbours:
-    """Return the data beyond the faces of the blocks of an open field file."""
+    """Return an object that reads values at the nodes beyond the faces of each block, from the neighbouring blocks in
+    an open field file."""
     return block_neighbours.Neighbours(blocks, attribute(blocks.file, block_neighbours.ATTRIBUTE))
 
 
@@ -328,20 +333,21 @@ def _read_block(
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """Return the field files of a run directory, or those of the subset `name`, as a dictionary by step in ascending
-    order."""
+    """Return the paths of the field files in a run directory, by step in ascending order. `name`: the name of a subset
+    of the fields, by default the whole fields."""
     return list_by_step(directory, name, SUFFIX)
 
 
 def list_by_step(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
-    """Return the files <name>_<step><suffix> of a directory as a dictionary by step, in ascending order."""
+    """Return the paths of the files <name>_<step><suffix> in a directory, by step in ascending order."""
     pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
     found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
 
 def last(directory: str | Path, name: str = "fields") -> Path:
-    """Return the latest field file of a run directory, or of its subset `name`. Raises HiresxError if there is none."""
+    """Return the path of the latest field file in a run directory. `name`: the name of a subset of the fields, by
+    default the whole fields. Raises HiresxError if there is none."""
     found = frames(directory, name)
     if not found and name != "fields":
         there = sorted({path.stem[: path.stem.rindex("_")] for path in Path(directory).glob("*_??????*.nc")})
@@ -354,14 +360,14 @@ def last(directory: str | Path, name: str = "fields") -> Path:
 
 
 def only_vtk(directory: str | Path) -> Path | None:
-    """Return the ParaView file of a run directory whose fields were written as VTK files only; None for other
-    directories."""
+    """Return the path of the ParaView file fields.pvd in a run directory that has no netCDF field files. Returns None
+    if there is no such file, or if netCDF files exist."""
     there = Path(directory) / "fields.pvd"
     return there if there.is_file() and not frames(directory) else None
 
 
 def no_fields(directory: str | Path) -> HiresxError:
-    """Return the error for a directory without field files."""
+    """Return the error for a directory in which no netCDF field files were found, with a hint how to make them."""
     if (there := only_vtk(directory)) is not None:
         return HiresxError(
             f"{directory} holds fields of the format vtk only, which are not read here",
@@ -374,8 +380,7 @@ def no_fields(directory: str | Path) -> HiresxError:
 
 
 def check_names(names: list[str]) -> None:
-    """Raises HiresxError for names of blocks that are not unique, or that are not valid names of netCDF groups and
-    files."""
+    """Raise HiresxError if two blocks have the same name, or a name is not valid for netCDF groups and files."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", name):
             raise HiresxError(

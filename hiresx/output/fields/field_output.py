@@ -39,8 +39,8 @@ _WORKERS = 8
 
 
 def check(case: Any) -> None:
-    """Raises HiresxError for entries of [output] of `case` that are wrong on any grid: unknown variables, and fields
-    that a run of this case does not have."""
+    """Raise HiresxError for wrong entries of the table [output] of `case`, as far as they do not depend on the grid:
+    unknown variables, variables that are named twice, and fields that a run of this case does not have."""
     for table, place in _tables(case):
         names = table.variables or ()
         derived.check(names, f"{place}.variables", equations(case).scalars)
@@ -52,8 +52,9 @@ def check(case: Any) -> None:
 
 
 def check_grid(case: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> None:
-    """Raises HiresxError for subsets of the fields of `case` that do not fit the `blocks` of the grid. `of_grid`: for
-    each block the name of its block of the grid (see `selection.subset`)."""
+    """Raise HiresxError if a subset of the fields that `case` requests does not fit the grid. `blocks`: the blocks, of
+    all levels of refinement. `of_grid`: for each of them the name of the unrefined block in which it lies; None without
+    levels."""
     for subset in case.output.subset:
         selection.subset(subset, blocks, of_grid)
 
@@ -87,18 +88,19 @@ class _Output:
 
 
 class FieldOutput(Attachment):
-    """The fields of a run and the subsets that its case requests, as fields_<step>.nc, vtk/fields_<step>.vtm,
-    <subset>_<step>.nc, ... in `directory`. They are written at the start, at their intervals and at the end.
+    """Writer of the field files of a run and of the subsets that its case requests, as fields_<step>.nc,
+    vtk/fields_<step>.vtm, <subset>_<step>.nc, ... in `directory`. They are written at the start, at their intervals and
+    at the end.
 
     A time step waits only for a copy of the state to the host (on a GPU not even for that), and, if two outputs are
     already being written, for the first of them. A background thread computes derived variables and writes. On several
-    ranks each rank writes its parts, and a file is renamed to its final name after the first step at which all ranks
-    are found to have written it.
+    ranks each rank writes the nodes that it computes, and a file is renamed to its final name after the first step at
+    which all ranks are found to have written it.
 
     A failure is raised once, on all ranks, by the next `after_step`. Earlier outputs are kept, and nothing more is
-    written. `directory`: if None, nothing is written, but steps end at the same times. Raises the errors of `check`,
-    and in `begin` those of `check_grid`. `begin`, `after_step`, `capture` and `finish` are collective.
-    """
+    written. `directory`: if None, nothing is written, but steps end at the same times. Raises HiresxError for wrong
+    entries of [output], in `begin` for subsets that do not fit the grid. `begin`, `after_step`, `capture` and `finish`
+    are collective."""
 
     name = "fields"
 
@@ -130,18 +132,20 @@ class FieldOutput(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The next time at which an output is due, in L / c_ref. A step must end at this time."""
+        """The next time at which fields are written, in units of L / c_ref (length scale over sound speed). A time step
+        must end exactly at this time."""
         return min(output.next_time for output in self._outputs)
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Return the number of files that were begun, the seconds that writing took in the background thread, and the
-        seconds that the run waited for it."""
+        """Statistics of the output: `files`, the number of files that were begun; `write_s`, the seconds that writing
+        took in the background thread; `waited_s`, the seconds that the time steps waited for it."""
         return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.seconds_waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
-        """Remove the outputs that an earlier run has written for later steps, and write the first fields. A run that
-        continues from a checkpoint (`restarted`) writes only outputs that are due now and do not exist yet."""
+        """Remove the outputs that an earlier run has written for later steps, and write the first fields. `restarted`:
+        whether the run continues from a checkpoint; then only outputs that are due now and do not exist yet are
+        written."""
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None and not self.resuming:
@@ -165,11 +169,13 @@ class FieldOutput(Attachment):
                 output.count(solver.time)
 
     def steps_left(self, solver: Any) -> int:
+        """Return the number of time steps until the next output whose interval is given in steps."""
         periods = [output.every_steps for output in self._outputs if output.every_steps is not None]
         return min((every - solver.steps % every for every in periods), default=MANY)
 
     def after_step(self, solver: Any) -> None:
-        """Start the outputs that are due. Raises the failure of an earlier output."""
+        """Begin to write the outputs that are due after a time step. Raises HiresxError if an earlier output has
+        failed."""
         self._writer.advance()
         due = [output for output in self._outputs if output.due(solver)]
         if due:
@@ -178,8 +184,8 @@ class FieldOutput(Attachment):
                 output.count(solver.time)
 
     def capture(self) -> dict[str, Any]:
-        """Wait for outputs that are being written, so that a checkpoint is never newer than a missing output. Return
-        the times of the next outputs, which the checkpoint stores. Raises the failure of such an output."""
+        """Wait for outputs that are being written, so that a checkpoint is never newer than a missing output, and
+        return the data for a checkpoint: the times of the next outputs. Raises HiresxError if writing has failed."""
         self._writer.drain()
         found: dict[str, Any] = {}
         for output in self._outputs:
@@ -191,8 +197,8 @@ class FieldOutput(Attachment):
         return found
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the times of the next outputs from `captured`, which `capture` returned. If an interval has changed
-        since then, its times are computed anew."""
+        """Restore the times of the next outputs from a checkpoint. `captured`: the result of `capture`. If the interval
+        of an output has changed since then, its times follow from the new interval."""
         for output in self._outputs:
             written = captured.get(f"{output.name}.written")
             output.written = None if written is None else int(written)
@@ -202,9 +208,9 @@ class FieldOutput(Attachment):
                 output.next_time = float(captured[f"{output.name}.next_time"])
 
     def finish(self, solver: Any) -> None:
-        """Write the last fields. They are not written if the run is `pausing`, or while an exception is handled, when
-        the state may be invalid or between two steps. The call returns when everything is written. Raises a failure
-        that was not raised before."""
+        """Write the last fields and wait until all files are complete. The last fields are not written if the run is
+        `pausing`, or while an exception is handled, when the state may be invalid or between two steps. Raises
+        HiresxError for a failure that was not raised before."""
         if sys.exception() is None and not self._writer.has_failed and not self.pausing:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()

@@ -20,14 +20,15 @@ FAULTS = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueEr
 
 
 class FieldReader(Sequence[Any]):
-    """The groups (h5py) of the blocks of an open field file, in the order of the blocks. `file`: the h5py file."""
+    """The blocks of an open field file: a sequence of HDF5 groups (h5py) in the order in which the blocks were written.
+    `path`: of the file. `file`: the h5py file."""
 
     def __init__(self, path: Path, file: Any):
         self.path, self.file = path, file
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the blocks, in their order."""
+        """Names of the blocks, in the order in which they were written."""
         about = self.path.stat()
         return _names(self.path, about.st_mtime_ns, about.st_size)
 
@@ -39,25 +40,26 @@ class FieldReader(Sequence[Any]):
 
     @property
     def time(self) -> float:
-        """Time, in L / c_ref."""
+        """Time of the fields, in units of L / c_ref (length scale over sound speed)."""
         return float(self.file["time"][()])
 
     @property
     def step(self) -> int:
-        """Number of time steps before this time."""
+        """Number of time steps before the time of the fields."""
         return int(self.file["step"][()])
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...]]:
-        """Numbers of nodes (nk, nj, ni) of the blocks, by name."""
+        """Number of nodes (nk, nj, ni) of each block, by the block's name."""
         return {name: tuple(len(self.file[name][n]) for n in _DIMENSIONS) for name in self.names}
 
 
 @contextmanager
 def open_file(path: str | Path) -> Iterator[FieldReader]:
-    """Open a field file, even if another process has locked it. Raises HiresxError, which names the path, if the file
-    is missing, damaged or not a field file, or if its coordinate file is missing. An error that is found while the file
-    is read in the context is raised in the same way."""
+    """Open the field file `path` for reading, as a context whose value is a `FieldReader`. The file may be locked by
+    another process. Raises HiresxError, which names the path, if the file is missing, damaged or not a field file, or
+    if its coordinate file is missing. An error that is found while the file is read in the context is raised in the
+    same way."""
     path = Path(path)
     try:
         with open_hdf5(path) as file:
@@ -79,14 +81,15 @@ def open_file(path: str | Path) -> Iterator[FieldReader]:
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
-    """Return a context with the HDF5 file `path`, opened by h5py for reading. Raises OSError if it cannot be opened."""
+    """Open the HDF5 file `path` for reading, as a context whose value is the h5py file. Raises OSError if it cannot be
+    opened."""
     with LOCK, h5py().File(path, "r", locking=False) as file:
         yield file
 
 
 def link_target(path: Path) -> str:
-    """Return the name of the file with the coordinates of the field file `path`; "" if the file has its own, or cannot
-    be read."""
+    """Return the name of the coordinate file to which the field file `path` links; "" if the field file contains the
+    coordinates, or cannot be read."""
     with suppress(*FAULTS), open_hdf5(path) as file:
         return _link_target(file)
     return ""
@@ -101,7 +104,8 @@ def _link_target(file: Any) -> str:
 
 
 def in_order(file: Any) -> list[Any]:
-    """Return the groups of the blocks of an open file, in the order of the blocks."""
+    """Return the HDF5 groups of the blocks of an open field file (h5py), in the order in which the blocks were
+    written."""
     found = (entry for entry in file.values() if hasattr(entry, "keys"))
     return sorted(found, key=lambda group: int(np.ravel(group.attrs["index"])[0]))
 
@@ -114,8 +118,8 @@ def _names(path: Path, changed: int, size: int) -> tuple[str, ...]:
 
 
 def variables(group: Any) -> list[str]:
-    """Return the names of the stored variables of a group, without coordinates, in the order in which they were
-    defined."""
+    """Return the names of the variables in the HDF5 group of a block, without coordinates, in the order in which they
+    were written."""
     library = h5py()
     found: list[str] = []
     group.id.links.iterate(lambda name: found.append(name.decode()), idx_type=library.h5.INDEX_CRT_ORDER)
@@ -124,7 +128,7 @@ def variables(group: Any) -> list[str]:
 
 
 def attribute(entry: Any, name: str) -> str:
-    """Return the text of the attribute `name` of `entry`, a file, a group or a variable; "" if it has none."""
+    """Return the attribute `name` of an HDF5 file, group or dataset as text; "" if it does not exist."""
     value = entry.attrs.get(name, "")
     value = np.ravel(value)[0] if isinstance(value, np.ndarray) else value
     return value.decode() if isinstance(value, bytes) else str(value)

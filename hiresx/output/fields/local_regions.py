@@ -1,9 +1,9 @@
-"""The points of an output that one process computes: those in its parts of the blocks.
+"""The points of an output whose values one process computes: the points in the boxes of nodes that this process has.
 
-Derivatives at a node take three nodes to each side along grid lines, or seven at the face of a block. At a cut those
-are ghosts of the part, so that values are the same wherever the blocks are cut. A point between nodes of several
-processes belongs to the one that has its first node; the others send it the values at theirs (see `LocalSamples`).
-"""
+Derivatives at a node take three nodes to each side along grid lines, or seven at the face of a block. Where a block is
+divided between processes, these nodes are ghost nodes, so that values do not depend on the division. A point between
+nodes of several processes belongs to the process that has the first of these nodes; the others send it the values at
+their nodes (see `LocalSamples`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,8 +36,8 @@ _KEPT = 1 << 30
 
 
 class LocalState(NamedTuple):
-    """The values of a part at the nodes of a box: the conservative variables `q` (variables, bk, bj, bi), and `fields`
-    (bk, bj, bi) by name."""
+    """The flow at the nodes of a box: the conservative variables `q` (variables, bk, bj, bi), and further `fields` (bk,
+    bj, bi) by name, such as turbulence variables."""
 
     q: np.ndarray
     fields: Mapping[str, np.ndarray] = MappingProxyType({})
@@ -45,12 +45,11 @@ class LocalState(NamedTuple):
 
 @dataclass(eq=False)
 class PartBox:
-    """A box of nodes of a block whose values part number `state` of this process has, including ghosts at cuts.
-
-    `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: the index
-    that selects the values to write from an array (bk, bj, bi); the result may have any shape. `margin`: whether
-    variables need gradients; the box then includes the nodes that the differences read.
-    """
+    """A box of nodes of a block whose values this process has. `state`: index of the process's state arrays that
+    contain the box, including ghost nodes at cuts. `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj,
+    bi): coordinates in the box. `take`: a function that selects the values to write from an array (bk, bj, bi); its
+    result may have any shape. `margin`: whether variables need gradients; the box then includes the nodes that the
+    differences read."""
 
     state: int
     box: Slices
@@ -64,8 +63,8 @@ class PartBox:
     def evaluate(
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
-        """Return the variables `names` of the box, each an array of type `dtype`, computed from its state `held` by
-        `workers` threads. `gas`: the gas of the case."""
+        """Return output variables in this box: for each of `names` an array of type `dtype` with the values that `take`
+        selects. `held`: the flow in the box. `gas`: the gas of the case. `workers`: number of threads that compute."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -110,11 +109,9 @@ class PartBox:
 
 
 class LocalBoxes:
-    """The nodes of an output block `piece` that this process computes: a box of nodes for each of its parts that
-    overlaps the block.
-
-    `blocks`: the whole blocks. `own`: the parts of this process. `margin`: whether variables need gradients.
-    """
+    """The nodes of an output block that this process computes, for an output of whole blocks or ranges of nodes.
+    `piece`: the output block. `blocks`: the whole blocks of the grid. `own`: the boxes of nodes that this process
+    computes. `margin`: whether variables need gradients."""
 
     waits = False
 
@@ -143,9 +140,9 @@ class LocalBoxes:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
-        """Return the regions with the variables `names` as `dtype`, computed from the state of each source. The second
-        result is None: no region needs values of other ranks. `workers`: number of threads. `gas`: the gas of the case.
-        `states`: the values of the sources."""
+        """Return the output variables `names` at the nodes that this process computes, in the form that file writers
+        take. The second result is None, since no value of another process is needed. `states`: the flow in each of
+        `sources`. `gas`: the gas of the case. `dtype`: type of the results. `workers`: number of threads."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -154,14 +151,14 @@ class LocalBoxes:
 
 
 class LocalSamples:
-    """The points of the plane or line `piece` whose values this process computes, and the values that it exchanges for
-    them. A value at a point is a weighted mean of values at nodes, which may lie on several ranks.
+    """The points of an output plane or line `piece` whose values this process computes, and the values that it
+    exchanges for them with other processes. A value at a point is a weighted mean of values at nodes, which may lie on
+    several processes.
 
-    Every process constructs one, for the `parts` of all `ranks` processes, its `own` parts and its number `rank`.
-    `margin`: whether variables need gradients. The values at nodes of its own parts are numbered first. They are
-    followed by the values from other processes, by rank, and for each rank in the order of the points and of their
-    nodes. Sender and receiver derive this order from `piece` and `parts`.
-    """
+    `blocks`: the whole blocks of the grid. `parts`: the boxes of nodes of all `ranks` processes. `own`: the boxes of
+    this process, which has the number `rank`. `margin`: whether variables need gradients. The values at the nodes of
+    this process are numbered first. The values from other processes follow, by rank, and for each rank in the order of
+    the points and of their nodes. Sender and receiver derive this order from `piece` and `parts`."""
 
     def __init__(
         self, piece: SampledBlock, blocks: Sequence[Any], parts: Sequence[Part], own: Sequence[Part], rank: int,
@@ -233,9 +230,10 @@ class LocalSamples:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
-        """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`,
-        computed by `workers` threads. `states`: the state of each of `sources`. The second result is the array
-        (variables, nodes) of values at all nodes, or None if no process needs it. `gas`: the gas of the case."""
+        """Return the output variables `names` at the points whose nodes all lie on this process, in the form that file
+        writers take. The second result is an array (variables, nodes) of the values at all nodes of this process, from
+        which values for other points follow, or None if no process needs it. `states`: the flow in each of `sources`.
+        `gas`: the gas of the case. `dtype`: type of the results. `workers`: number of threads."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):
@@ -245,16 +243,16 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """Return the values that each rank needs from this process: one array (variables, nodes) for each rank, empty
+        """Return the values that this process must send to each rank: one array (variables, nodes) for each rank, empty
         if that rank needs none. `values` (variables, nodes): the second result of `regions`, which may be None."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late_regions(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
-        """Return the local regions with the variables `names` whose points need values of other ranks. `received`: for
-        each rank an array (variables, nodes) with its values. `values`: the second result of `regions`; if it is None,
-        there are no such points, and the list is empty. `dtype`: the type of the result."""
+        """Return the output variables `names` at the points that need values of other ranks, in the form that file
+        writers take; an empty list if there are none. `values`: the second result of `regions`. `received`: for each
+        rank an array (variables, nodes) with the values that it sent. `dtype`: type of the results."""
         if not self._late.count:
             return []
         return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)

@@ -1,7 +1,6 @@
-"""Selections of a field for output: whole blocks, ranges of nodes, planes, lines.
+"""Selections of the grid for output: whole blocks, ranges of nodes, planes, lines.
 
-They are found on the whole blocks by one process, and can be sent to the others.
-"""
+One process determines them from the whole blocks, and can send them to the others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,8 @@ Nodes = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class NodeBlock:
-    """The nodes `ranges` (along k, j, i) of block number `block`, which are written as one block called `name`."""
+    """A range of nodes of a block of the grid, which is written as one block called `name`. `block`: index of the block
+    of the grid. `ranges`: along k, j and i the first node, the last node + 1 and the stride."""
 
     name: str
     block: int
@@ -35,7 +35,7 @@ class NodeBlock:
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
-        """Number of points, (nk, nj, ni)."""
+        """Number of selected nodes, (nk, nj, ni)."""
         return triple(len(range(*nodes)) for nodes in self.ranges)
 
 
@@ -60,7 +60,7 @@ class SampledBlock:
 
     @cached_property
     def incomplete(self) -> bool:
-        """Whether some nodes have no value."""
+        """Whether some points lie outside the grid and thus have no value."""
         return bool(self.missing.any())
 
 
@@ -68,7 +68,8 @@ Piece = NodeBlock | SampledBlock
 
 
 def whole(blocks: Sequence[Any]) -> list[Piece]:
-    """Return all nodes of `blocks` (objects with name, x, y, z), as one `NodeBlock` for each."""
+    """Return the selection of all nodes of all blocks. `blocks`: objects with name, x, y, z. The result has one
+    `NodeBlock` for each block."""
     return [NodeBlock(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 
@@ -78,11 +79,12 @@ def subset(
     of_grid: Sequence[str] | None = None,
     kinds: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> list[Piece]:
-    """Select the part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. Ranges are of nodes of the grid
-    itself; planes and lines also cut the tiles of the named blocks. `of_grid`: for each block the name of its block of
-    the grid, of which a tile is a finer level; None without levels. `kinds`: returns the kinds of cells of all blocks
-    (`level_cells.cell_kinds`). Raises HiresxError, which names the subset, for blocks that do not exist, ranges beyond
-    a block, and planes and lines that do not meet the grid."""
+    """Return the points of the grid that a table [[output.subset]] of a case selects. `spec`: the table
+    (hiresx.case.outputs.Subset). `blocks`: the blocks of all levels of refinement, objects with name, x, y, z. Ranges
+    select nodes of the named blocks only; planes and lines also cut the finer blocks in them. `of_grid`: for each block
+    the name of the unrefined block in which it lies; None without levels. `kinds`: a function that returns which cells
+    of each block are hidden under finer ones (`level_cells.cell_kinds`). Raises HiresxError, which names the subset,
+    for blocks that do not exist, ranges beyond a block, and planes and lines that do not meet the grid."""
     place = f'output.subset "{spec.name}"'
     names = [block.name for block in blocks]
     for name in spec.blocks or ():
@@ -104,7 +106,8 @@ def subset(
 
 
 def describe(spec: Any) -> str:
-    """Return a short description of a subset. `spec`: its table (`hiresx.case.outputs.Subset`)."""
+    """Return a short description of a subset of the fields, such as "plane z = 0". `spec`: its table
+    (`hiresx.case.outputs.Subset`)."""
     if spec.range is not None:
         ranges = (f"{axis} = [{', '.join(map(str, nodes))}]" for axis, nodes in spec.range.items())
         return f"nodes {', '.join(ranges) or 'of whole blocks'}"

@@ -4,10 +4,9 @@ renamed; the last few are kept.
 They are in `<run>/checkpoints/`, numbered in the order in which they were written. Their names also contain the step,
 for information.
 
-A communicator writes one file together and reads it together, by any number of ranks: what is spread over the ranks is
-in it as pieces (hiresx.decomposition.held_arrays), the rest as rank 0 has it. What takes a communicator is called by
-all its ranks.
-"""
+The ranks of a communicator write one file together, and any number of ranks can read it. Arrays that are distributed
+over the ranks are stored as boxes of nodes (hiresx.decomposition.held_arrays); of other data the values of rank 0 are
+stored. A function that takes a communicator is called by all its ranks."""
 
 import math
 import re
@@ -48,15 +47,15 @@ Contents = tuple[Mapping[str, Any], Arrays]
 
 
 def list_checkpoints(directory: str | Path) -> list[Path]:
-    """Return the checkpoints of the run in `directory`, the last one first."""
+    """Return the paths of the checkpoints of the run in `directory`, the last one first."""
     folder = Path(directory) / FOLDER
     found = [path for path in folder.glob("checkpoint_*.hxc") if _PATTERN.fullmatch(path.name)]
     return sorted(found, key=_number, reverse=True)
 
 
 def command_to_continue(directory: str | Path, setting: str = "") -> str:
-    """Return the command that continues the run in `directory`, with `setting` (KEY=VALUE) if one is given; "" if the
-    run has no checkpoint."""
+    """Return the shell command that continues the run in `directory` from its last checkpoint; "" if the run has no
+    checkpoint. `setting`: a change of the case, KEY=VALUE; "" for none."""
     more = f" --set {setting}" if setting else ""
     return f"hiresx run --restart {quote(directory)}{more}" if list_checkpoints(directory) else ""
 
@@ -69,8 +68,9 @@ def _number(path: Path) -> int:
 
 @dataclass
 class FoundCheckpoint:
-    """A valid checkpoint. `container`: its file, opened. `directory`: the run to which it belongs; None if it is not in
-    the folder of a run. `passed`: later checkpoints that are damaged, with the reasons."""
+    """A valid checkpoint that `find` has opened. `container`: the opened file. `directory`: the run to which it
+    belongs; None if it is not in the folder of a run. `passed`: later checkpoints that are damaged, with the
+    reasons."""
 
     container: Container
     directory: Path | None
@@ -78,9 +78,9 @@ class FoundCheckpoint:
 
 
 def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
-    """Return the checkpoint `path`, or the newest valid one of the run directory `path`. Rank 0 searches; each rank
-    opens the file and checks a part of it. Raises HiresxError if there is none, for a damaged file, and for another
-    version of the format."""
+    """Open the checkpoint `path`, or the newest valid checkpoint of the run directory `path`. Rank 0 searches; all
+    ranks open the file and divide the verification of its checksums. Raises HiresxError if there is no checkpoint, for
+    a damaged file, and for another version of the format. All ranks must call this function."""
     path = Path(path)
     if files.on_root(comm, path.is_file):
         parent = path.absolute().parent
@@ -129,9 +129,9 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
 
 
 def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
-    """Open the checkpoint `path` and verify all of its checksums; each rank verifies a part of them. Raises
-    DamagedCheckpoint for a damaged file. Raises HiresxError for another version of the format, and if the ranks see
-    different files."""
+    """Open the checkpoint file `path` and verify all of its checksums, which the ranks of `comm` divide among
+    themselves. Raises DamagedCheckpoint for a damaged file, and HiresxError for another version of the format and if
+    the ranks see different files. All ranks must call this function."""
     comm = comm or single_process()
     with comm.together():
         found = Container(path)
@@ -155,8 +155,10 @@ def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of the checkpoint `path` without its arrays: format, hiresx (version), backend, written (UTC),
-    step, time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises the errors of `open_checkpoint`."""
+    """Return the content of the checkpoint `path` without its arrays, as a dictionary: format, hiresx (version),
+    backend, written (UTC), step, time (L / c_ref), case, blocks (name -> (ni, nj, nk)), attachments (names of the
+    monitors and outputs whose data it has). Raises HiresxError for a damaged file and for another version of the
+    format."""
     values = open_checkpoint(Path(path)).values
     with reading_contents(Path(path)):
         return {
@@ -169,14 +171,13 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 class Checkpoints(Attachment):
-    """The writer of checkpoints into `directory`, at the intervals of `spec` ([checkpoint] of the case). It writes none
-    if `spec.keep` is 0. An interval never changes a time step: a checkpoint is written after the first step that
-    reaches it.
+    """Writer of checkpoints into `directory`, at the intervals of `spec` (the table [checkpoint] of the case). It
+    writes none if `spec.keep` is 0. An interval never changes a time step: a checkpoint is written after the first step
+    that reaches it.
 
-    `contents`: a function that returns the content: values (those of rank 0 are written) and this rank's arrays by
-    name. `alive`: a function that raises, on all ranks, if the state is invalid. `clock`: a function that returns
-    seconds and never goes backwards; the clock of rank 0 decides (see `is_due`).
-    """
+    `contents`: a function that returns the content of a checkpoint: values (rank 0's are written) and this rank's
+    arrays by name. `alive`: a function that raises, on all ranks, if the state is invalid. `clock`: a function that
+    returns seconds and never goes backwards; the clock of rank 0 decides (see `is_due`)."""
 
     name = "checkpoints"
 
@@ -200,12 +201,13 @@ class Checkpoints(Attachment):
 
     @property
     def seconds(self) -> float:
-        """Estimated time to write a checkpoint, in s."""
+        """Estimated wall time to write a checkpoint, in s: the longer of the last two times; 0 before the first."""
         return max(self._took, default=0.0)
 
     def start(self, solver: Solver, source: Path | None, new: bool) -> None:
-        """Prepare before the first step. `source`: the checkpoint from which the state comes; None without one. In the
-        directory of a `new` run, checkpoints of an earlier run are removed."""
+        """Prepare for the first step of a run, and write a first checkpoint. `source`: the checkpoint from which the
+        run continues; None for a run from its initial flow. `new`: whether the directory is that of a new run;
+        checkpoints of an earlier run are then removed."""
         self._begun = self._written = self._clock()
         self._period = self._periods(solver)
         if new:
@@ -222,8 +224,8 @@ class Checkpoints(Attachment):
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
     def is_due(self) -> bool:
-        """Return whether a checkpoint must be written after the next step, by the clock of this rank. It is called
-        before each step."""
+        """Return whether a checkpoint must be written after the next step because of the wall time that has passed, by
+        the clock of this rank. Called before each step."""
         now = self._clock()
         if self._looked is not None:
             self._pace = now - self._looked
@@ -238,9 +240,9 @@ class Checkpoints(Attachment):
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 
     def steps_left(self, solver: Solver) -> int:
-        """Return how many steps may be made before `after_step` must be called. With an interval in steps these are the
-        steps until the next checkpoint. With an interval in wall time it is half of the steps that fit into the time
-        left, if each takes as long as the last step."""
+        """Return how many time steps may be made before `after_step` must be called. With an interval in steps these
+        are the steps until the next checkpoint. With an interval in simulated time it is half of the steps of the
+        present length until then."""
         spec, left = self._spec, MANY
         if spec.every_steps is not None:
             left = spec.every_steps - solver.steps % spec.every_steps
@@ -250,8 +252,8 @@ class Checkpoints(Attachment):
         return left
 
     def after_step(self, solver: Solver, due: bool = False) -> None:
-        """Write a checkpoint if one is due. `due`: the result of `is_due` on rank 0 before the step; the same on all
-        ranks."""
+        """Write a checkpoint if an interval has passed. `due`: whether the interval in wall time has passed, the result
+        of `is_due` on rank 0 before the step; the same on all ranks."""
         if self._spec.keep and (due or self._due_by_count(solver)):
             self.write(solver)
 
@@ -262,8 +264,9 @@ class Checkpoints(Attachment):
         return self._periods(solver) > self._period
 
     def write(self, solver: Solver) -> None:
-        """Write a checkpoint now, unless one was written at this step. Raises HiresxError, with the path, if it cannot
-        be written; earlier checkpoints then remain. Raises the error of `alive` if the flow has failed."""
+        """Write a checkpoint now, unless one was already written at this step. Raises HiresxError, with the path, if it
+        cannot be written; earlier checkpoints then remain. Raises the error of the function `alive` if the state is
+        invalid. All ranks must call this method."""
         if self._spec.keep == 0 or self._step == solver.steps:
             return
         began = self._clock()
@@ -288,8 +291,8 @@ class Checkpoints(Attachment):
         return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
 
     def last_good(self, tried: Sequence[str]) -> Container | None:
-        """Return the newest valid checkpoint whose name is not in `tried`. If there is no other one, return the oldest;
-        if there is none at all, None."""
+        """Open and return the newest valid checkpoint of the run whose file name is not in `tried`. If there is no
+        other one, return the oldest valid one; if there is none at all, None."""
         oldest = None
         for path in files.on_root(self._comm, lambda: list_checkpoints(self._directory)):
             with suppress(HiresxError):
@@ -303,8 +306,8 @@ class Checkpoints(Attachment):
 
 
 def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
-    """Rename damaged checkpoints to <name>.damaged, so that they no longer count as checkpoints of the run. `passed`:
-    their paths, each with the damage that was found."""
+    """Rename damaged checkpoints to <name>.damaged, so that later searches ignore them. `passed`: pairs of the path of
+    a checkpoint and the damage that was found."""
     for path, _ in passed:
         with suppress(OSError):
             path.rename(path.with_name(f"{path.name}.damaged"))
@@ -313,9 +316,10 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
 def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
-    """Divide `captured`, the result of `Attachment.capture`, into values, arrays and lists of pieces, each by name.
-    `name`: the name of the attachment. Raises TypeError, with the name of the entry, for an object that cannot be
-    stored."""
+    """Divide the data that a monitor or output stores in a checkpoint into numbers and texts, whole arrays, and
+    distributed arrays (lists of `Piece`, boxes of nodes), each by name. `name`: the name of the monitor or output.
+    `captured`: the result of `Attachment.capture`. Raises TypeError, with the name of the entry, for an object that
+    cannot be stored."""
     values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
         if isinstance(value, np.ndarray):
@@ -330,9 +334,10 @@ def split_captured(
 
 
 def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
-    """Convert the data that attachments have captured, by their names, to the values and arrays of a checkpoint. Arrays
-    that are the same on all ranks are those of rank 0. Of a distributed array each rank contributes its pieces. A rank
-    without pieces must have the key with an empty list."""
+    """Convert the data of monitors and outputs to the form in which a checkpoint stores them: nested values, and pairs
+    (name, array) of this rank. `captured`: the result of `Attachment.capture` by the name of the monitor or output. Of
+    arrays that are the same on all ranks, rank 0's are returned. Of a distributed array each rank returns the boxes of
+    nodes that it has; a rank without nodes must have the key with an empty list."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | LazyArray]] = []
@@ -346,8 +351,9 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
-    """Return the data of each attachment, by its name, from the checkpoint `found`. In place of pieces there is a
-    function read(name, box) that returns an array. Call it inside `reading_contents`."""
+    """Return the data of each monitor and output in the opened checkpoint `found`, by name, in the form that
+    `Attachment.restore` expects. A distributed array is a function read(name, box) that returns the nodes `box` of it.
+    Call this function inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
@@ -359,8 +365,9 @@ def unpack(found: Container) -> dict[str, dict[str, Any]]:
 def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
-    """Convert captured data to the form that `Attachment.restore` expects, in the same process. Lists of pieces are
-    replaced by the function read(name, box) that `reader` makes of them. `reader` copies the pieces at once."""
+    """Convert the result of `Attachment.capture` to the form that `Attachment.restore` expects, without a checkpoint
+    file. Each distributed array, a list of boxes of nodes, is replaced by the function read(name, box) that `reader`
+    makes of the list. `reader` copies the arrays at once."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 
@@ -371,7 +378,8 @@ def _place(name: str, key: str) -> str:
 
 @contextmanager
 def reading_contents(path: Path) -> Iterator[None]:
-    """Return a context for reading the checkpoint `path`. Missing or wrong content raises DamagedCheckpoint."""
+    """Return a context for reading the content of the checkpoint `path`, in which missing or wrong content raises
+    DamagedCheckpoint."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -1,10 +1,9 @@
-"""A file of numbers, texts and arrays in which no bit can change unnoticed.
+"""A file of numbers, texts and arrays with checksums, so that every change of a bit is detected.
 
 Layout: 8 bytes magic; the arrays, one after the other; the index (JSON: values, and for every array its name, type,
 shape, place and SHA-256); the SHA-256 of magic and index; the index's length (8 bytes, little-endian); the magic again.
 The index comes last, so that arrays can be written as they are fetched from a device, one at a time, and by many
-processes at once.
-"""
+processes at once."""
 
 import hashlib
 import heapq
@@ -37,14 +36,13 @@ _CHUNK = 1 << 24
 
 
 class DamagedCheckpoint(HiresxError):
-    """The error for a file that is incomplete, was changed, or is not a checkpoint."""
+    """The error for a checkpoint file that is incomplete, was changed, or is not a checkpoint."""
 
     placed = True  # on whichever rank it was found
 
 
 class RemovedCheckpoint(HiresxError):
-    """The error for a file that was removed after it was found. A run in progress removes older checkpoints, for
-    example."""
+    """The error for a checkpoint file that was removed after it was found, for example by a run in progress."""
 
     placed = True
 
@@ -52,18 +50,17 @@ class RemovedCheckpoint(HiresxError):
 def write(
     path: str | Path, values: Mapping[str, Any], arrays: Iterable[tuple[str, Any]], comm: Communicator | None = None
 ) -> None:
-    """Write `values` and `arrays` to the file `path`. The file is replaced only when everything is written and flushed
-    to the disk; after an error an earlier file is unchanged. `values`: nested dictionaries with strings as keys, of
-    numbers, strings, booleans, None and lists. `arrays`: pairs (name, array), where an array is a NumPy array or an
-    object with `shape` and `dtype` that np.asarray converts to one. It is converted right before it is written, and
-    released afterwards. Raises HiresxError, with the path, if the file cannot be written. Raises TypeError for a value
-    that cannot be stored, and for an array whose shape or type differs from the stated one.
+    """Write `values` and `arrays` to the file `path`, with checksums. The file is replaced only when everything is
+    written and flushed to the disk; after an error an earlier file is unchanged. `values`: nested dictionaries with
+    strings as keys, of numbers, strings, booleans, None and lists. `arrays`: pairs (name, array), where an array is a
+    NumPy array or an object with `shape` and `dtype` that np.asarray converts to an array. It is converted right before
+    it is written, and released afterwards. Raises HiresxError, with the path, if the file cannot be written. Raises
+    TypeError for a value that cannot be stored, and for an array whose shape or type differs from the stated one.
 
-    With a communicator `comm` the call is collective, and an error on one rank is raised on all. Each rank passes its
-    own arrays; the `values` are those of rank 0. The ranks write disjoint byte ranges of one file at the same time.
-    Rank 0 writes the index when all ranks have flushed their arrays. The file has its full size from the beginning: on
-    some network file systems the last page would otherwise be overwritten with zeros.
-    """
+    With a communicator `comm` the call is collective, and an error on one rank is raised on all. Each rank passes the
+    arrays that it has; the `values` of rank 0 are written. The ranks write disjoint byte ranges of one file at the same
+    time. Rank 0 writes the index when all ranks have flushed their arrays. The file has its full size from the
+    beginning: on some network file systems the last page would otherwise be overwritten with zeros."""
     comm, path = comm or single_process(), Path(path)
     with comm.together():
         mine = list(arrays)
@@ -176,13 +173,12 @@ def _json_number(value: Any) -> Any:
 
 
 class Container:
-    """A file that `write` has made, opened for reading: `values`, and `names` of the arrays.
+    """Reader of a file that `write` has made. `path`: the path of the file. `values`: the stored values.
 
     The index of the file is checked when it is opened, and the checksum of an array when the array is read; `verify`
     checks all arrays. The file may be removed while it is open, for instance by a run in progress. No more memory is
-    allocated than the file has bytes. Raises DamagedCheckpoint for a damaged file, and HiresxError if it cannot be
-    read.
-    """
+    allocated than the file has bytes. Raises DamagedCheckpoint for a damaged file, RemovedCheckpoint if it does not
+    exist, and HiresxError if it cannot be read."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -200,13 +196,13 @@ class Container:
             if not size:
                 raise self.damage_error("it is empty")
             if size < len(MAGIC) + _TAIL or file.read(len(MAGIC)) != MAGIC:
-                raise self.damage_error("it does not begin like one")
+                raise self.damage_error("it does not begin with the bytes of a checkpoint")
             file.seek(size - _TAIL)
             tail = file.read(_TAIL)
             length = int.from_bytes(tail[_HASH : _HASH + 8], "little")
             first = size - _TAIL - length
             if tail[_HASH + 8 :] != MAGIC or first < len(MAGIC):
-                raise self.damage_error("it does not end like one: it was cut off, or changed there")
+                raise self.damage_error("it was cut off, or its end was changed")
             file.seek(first)
             index = file.read(length)
         # The checksum of the index, which contains those of the arrays.
@@ -225,24 +221,24 @@ class Container:
             if ends[-1] != first:
                 raise ValueError("the arrays do not fill the file")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-            raise self.damage_error(f"its index makes no sense: {error}") from None
+            raise self.damage_error(f"its index is not valid: {error}") from None
 
     @property
     def names(self) -> list[str]:
-        """Names of the stored arrays."""
+        """Names of the arrays in the file."""
         return list(self._entries)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of the array `name`. Raises KeyError if there is none."""
+        """Return the shape of the array `name` in the file. Raises KeyError if there is no such array."""
         return self._entries[name].shape
 
     def dtype(self, name: str) -> np.dtype:
-        """Return the type of the array `name`. Raises KeyError if there is none."""
+        """Return the NumPy type of the array `name` in the file. Raises KeyError if there is no such array."""
         return self._entries[name].type
 
     def array(self, name: str) -> np.ndarray:
-        """Return the array `name`, of the type and shape with which it was written. Raises KeyError if there is none,
-        and DamagedCheckpoint if its checksum is wrong."""
+        """Read the array `name` from the file and return it, with the type and shape with which it was written. Raises
+        KeyError if there is no such array, and DamagedCheckpoint if its checksum is wrong."""
         entry = self._entries[name]
         array = np.empty(entry.shape, entry.type)
         if array.nbytes:
@@ -254,9 +250,10 @@ class Container:
         return array
 
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the array `name` in groups of planes: (number of the first plane, planes (n, nj, ni)). The array must
-        have two or more dimensions and must not be empty. The planes are valid until the next group is read. Raises
-        KeyError if there is no such array. Raises DamagedCheckpoint, after the last group, if the checksum is wrong."""
+        """Read the array `name` plane by plane, to save memory: yield pairs of the index of the first plane and a group
+        of planes (n, nj, ni). The array must have two or more dimensions and must not be empty; leading dimensions are
+        joined. A group is valid until the next one is read. Raises KeyError if there is no such array. Raises
+        DamagedCheckpoint, after the last group, if the checksum is wrong."""
         entry = self._entries[name]
         plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
         number = entry.bytes // plane
@@ -275,8 +272,9 @@ class Container:
             raise self.damage_error(f"array {name} was changed")
 
     def verify(self, share: int = 0, of: int = 1) -> None:
-        """Verify the checksums of all arrays, or of part number `share` if they are divided into `of` parts. Raises
-        DamagedCheckpoint with the first array whose checksum is wrong."""
+        """Verify the checksums of the arrays in the file. With `of` > 1 only the arrays of share number `share`, of
+        `of` shares of similar size, are verified, so that ranks divide the work. Raises DamagedCheckpoint for a wrong
+        checksum."""
         with self._open_file() as file:
             for entry in self._shares(of)[share]:
                 digest, left = hashlib.sha256(), entry.bytes
@@ -305,7 +303,7 @@ class Container:
             yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
-        """Return the error for this file that it is damaged. `reason`: the damage."""
+        """Return the error that this checkpoint file is damaged, with its path. `reason`: the damage that was found."""
         return DamagedCheckpoint(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
 
 
@@ -314,7 +312,7 @@ class _Entry:
 
     def __init__(self, name: str, dtype: str, shape: list[int], place: int, sha256: str):
         if not (isinstance(name, str) and isinstance(place, int) and re.fullmatch(_DTYPE, dtype)):
-            raise ValueError("an entry that is none of an array")
+            raise ValueError("an entry is not that of an array")
         self.name, self.place, self.sha256 = name, place, sha256
         self.type = np.dtype(dtype)
         self.shape = tuple(shape)

@@ -1,8 +1,5 @@
-"""Directories of runs: they are created so that all ranks see them, locked for one process, and cleared of the remains
-of killed processes.
-
-What takes a communicator is called by all its ranks.
-"""
+"""Directories of runs: they are created so that all ranks see them, locked for one process, and cleared of incomplete
+files of killed processes. A function that takes a communicator is called by all its ranks."""
 
 import errno
 import fcntl
@@ -25,7 +22,8 @@ _GONE_S = 3.0
 
 
 def wait_for(path: str | Path) -> None:
-    """Wait until this process sees `path`, which another process has made. Raises HiresxError if it does not appear."""
+    """Wait until this process sees the file or directory `path`, which another process has made, perhaps on another
+    host. Raises HiresxError if it is not visible after 40 s."""
     end = wall.monotonic() + _ARRIVAL_S
     missing = 0.0
     while not os.path.exists(path):
@@ -43,8 +41,9 @@ def wait_for(path: str | Path) -> None:
 
 
 def make_directory(path: str | Path, comm: Communicator | None = None) -> Path:
-    """Create the output directory `path` (and its parents), and check that a file can be written there. Raises
-    HiresxError, with the path, if this fails or if a rank of `comm` does not see it."""
+    """Create the output directory `path` and its parents, check that a file can be written there, and return the path.
+    Raises HiresxError, with the path, if this fails or if a rank of `comm` does not see the directory. All ranks must
+    call this function."""
     comm, path = comm or single_process(), Path(path)
     on_root(comm, lambda: _make_directory(path))
     with comm.together():
@@ -61,9 +60,9 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Return a context in which the run directory `path` is locked for this process (with a communicator: for rank 0).
-    The lock is released at the end of the process at the latest. Raises HiresxError if another process has the lock. On
-    a file system without locks there is no lock."""
+    """Lock the run directory `path` for this process, in a context; with a communicator rank 0 has the lock. The lock
+    is released at the end of the process at the latest. Raises HiresxError if another process has the lock. On a file
+    system without locks nothing is locked."""
     with ExitStack() as held:
 
         def lock() -> None:
@@ -92,8 +91,8 @@ def _lock_directory(path: str | Path) -> Iterator[None]:
 
 
 def remove_stale(path: str | Path) -> None:
-    """Remove incomplete files of killed processes (see `files.replacing`) in the directory `path` and its folders. The
-    caller must have the lock of the directory, and no rank may have begun to write."""
+    """Remove temporary files that killed processes have left in the directory `path` and its folders. The caller must
+    have locked the directory, and no rank may have begun to write."""
     for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
         if re.fullmatch(r"\..+\.\d+\.part", stale.name):
             with suppress(OSError):

@@ -1,9 +1,8 @@
-"""Arrays over the nodes of whole blocks, kept as the boxes that the ranks hold (hiresx.decomposition.held_arrays), and
-read again box by box.
+"""Storage of arrays over the nodes of whole blocks that are distributed over ranks, as one box of nodes for each part,
+and reading of any box of them.
 
-In a container the piece `box` of the array `name` is called "name[0:64,0:32,0:7]". However an array was cut, a reader
-gives any box of it.
-"""
+In a file (`container`) the box of nodes 0..63, 0..31, 0..6 of the array `name` is called "name[0:64,0:32,0:7]". A
+reader returns any box of nodes, however the array was divided."""
 
 import math
 import re
@@ -23,7 +22,8 @@ _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"
 
 
 def parse_label(text: str) -> tuple[str, Range] | None:
-    """Convert a label that `label` has made to (name, box). The result is None for any other text."""
+    """Return the name of the array and the box of nodes ((first, last + 1) along i, j, k) from a text such as
+    "name[0:64,0:32,0:7]". Returns None for any other text."""
     found = _LABEL.fullmatch(text)
     if found is None:
         return None
@@ -32,15 +32,15 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | LazyArray]]:
-    """Yield (name, array) for each of `pieces`, in the form that `container.write` expects. The names begin with
-    `prefix`."""
+    """Yield a pair (label, array) for each box of nodes of a distributed array, as `container.write` expects. A label
+    is `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 
 
 def check_whole(labels: Iterable[str]) -> None:
-    """Raises ValueError unless the pieces of all ranks, given by their labels, contain each node of each array exactly
-    once."""
+    """Raise ValueError unless the stored boxes of each distributed array contain as many nodes as the whole array.
+    `labels`: the labels of the boxes of all ranks, such as "name[0:64,0:32,0:7]"."""
     boxes: dict[str, list[Range]] = {}
     for name, box in filter(None, map(parse_label, labels)):
         boxes.setdefault(name, []).append(box)
@@ -55,13 +55,12 @@ def _ends(boxes: Iterable[Range]) -> tuple[int, ...]:
 
 
 class Reader:
-    """A reader of stored arrays: reader(name, box) returns the nodes `box` of an array as (..., nk, nj, ni). Only the
-    stored pieces that overlap the box are read, a few planes at a time.
+    """Reader of stored arrays that are divided into boxes of nodes. reader(name, box) returns the nodes `box` of an
+    array as (..., nk, nj, ni). Only the stored boxes that overlap `box` are read, a few planes at a time.
 
-    `stored`: the pieces by name. `fault`: a function that returns an exception with a given text. This exception is
-    raised if there is no such array, if pieces of an array have different types, or if a node of the box lies in no
-    piece or in two.
-    """
+    `stored`: the stored boxes of each array, by its name. `fault`: a function that makes an exception from a text. This
+    exception is raised if there is no such array, if the boxes of an array have different types, or if a node lies in
+    no box or in two. `pieces`: the boxes in memory, if the arrays were not read from a file."""
 
     def __init__(
         self,
@@ -77,11 +76,11 @@ class Reader:
 
     @property
     def names(self) -> list[str]:
-        """Names of the stored arrays."""
+        """Names of the arrays that can be read."""
         return list(self._stored)
 
     def whole(self, name: str) -> Range:
-        """Return the index box of the whole array `name`."""
+        """Return the range of nodes of the whole array `name`, ((0, ni), (0, nj), (0, nk))."""
         return triple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
 
     def __call__(self, name: str, box: Range) -> np.ndarray:
@@ -133,8 +132,9 @@ class _StoredPiece:
 
 
 def read_from_file(container: Container, prefix: str = "") -> Reader:
-    """Return a reader of the pieces in `container` whose names begin with `prefix`. Each piece is verified when it is
-    read. Raises DamagedCheckpoint if pieces are missing, overlap, or have changed."""
+    """Return a reader of the distributed arrays in an opened checkpoint file whose names begin with `prefix`. Each
+    stored box of nodes is verified when it is read. Raises DamagedCheckpoint if nodes are missing, occur twice, or have
+    changed."""
     stored: dict[str, list[_StoredPiece]] = {}
     for key in container.names:
         if key.startswith(prefix) and (found := parse_label(key[len(prefix) :])) is not None:
@@ -145,8 +145,8 @@ def read_from_file(container: Container, prefix: str = "") -> Reader:
 
 
 def read_from_memory(pieces: Iterable[Piece]) -> Reader:
-    """Return a reader of pieces in memory. Lazy pieces are evaluated at once. Raises LookupError if nodes are missing
-    or occur twice."""
+    """Return a reader of distributed arrays in memory, given as boxes of nodes. Arrays that are still to be computed or
+    copied from a device are evaluated at once. The reader raises LookupError if nodes are missing or occur twice."""
     stored: dict[str, list[_StoredPiece]] = {}
     made = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]
     for piece in made:

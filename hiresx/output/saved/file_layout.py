@@ -1,11 +1,11 @@
-"""The layout of a series of netCDF-4 files: the library makes one of them, whose bytes then serve for all.
+"""Measurement of the layout of a series of netCDF-4 files: the netCDF library makes one of them, whose bytes then serve
+for all.
 
 In a file without compression an array is contiguous, and nothing else in the file depends on its values. So a series of
-files that differ in values only needs the library once: to find out where the arrays lie and what is around them. Every
-further file is that, and the arrays in their places. It takes a fifth of the processor time of the library (measured:
-the quick jet, 4 blocks of 8 arrays of 100 kB), holds no lock meanwhile, and names the fault when the disk is full,
-which the library does not. And several processes can write one file: each its arrays, or its parts of them.
-"""
+files that differ in values only needs the library once: to find out where the arrays lie and which bytes are between
+them. Every further file consists of these bytes and the new arrays. It takes a fifth of the processor time of the
+library (measured: the quick jet, 4 blocks of 8 arrays of 100 kB), holds no lock meanwhile, and names the fault when the
+disk is full, which the library does not. And several processes can write one file, each the values that it has."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,14 +22,12 @@ from hiresx.output.saved.netcdf_library import LOCK, h5py, library
 def measure_layout(
     path: Path, define: Callable[[Any], Mapping[Any, Any]], finish: Callable[[Path], None] = lambda path: None
 ) -> FileLayout:
-    """Return the layout of a netCDF file: its size and the position of each array in it. To measure it, a file is
-    written to `path`. It is as large as the real one, but sparse, so that it needs little space on the disk.
+    """Return the layout of a netCDF file: its size, the position of each array in it, and the bytes between the arrays.
+    To measure it, a sparse file of this layout is written to `path`, which needs little space on the disk.
 
-    `define`: a function that is called with a new netCDF4.Dataset. It defines the content of the file, and returns its
-    variables by key. `finish`: a function that is called with the path of the closed file.
-
-    Raises the errors OSError and RuntimeError of the libraries, and HiresxError if an array is not contiguous.
-    """
+    `define`: a function that is called with a new netCDF4.Dataset. It defines the content of the file, and returns the
+    netCDF variables by key. `finish`: a function that is called with the path of the closed file. Raises OSError and
+    RuntimeError for failures of the libraries, and HiresxError if an array is not contiguous."""
     netCDF4 = library()
     with LOCK:
         file = netCDF4.Dataset(path, "w", format="NETCDF4")

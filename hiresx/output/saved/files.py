@@ -1,8 +1,5 @@
-"""Files that many processes write together, each its values in their places; they are either complete or not there
-(`hiresx.base.whole_files`). Faults are named by path.
-
-What takes a communicator is called by all its ranks.
-"""
+"""Files that many processes write together, each the values that it has; a file is either complete or absent
+(`hiresx.base.whole_files`). Errors name the path. A function that takes a communicator is called by all its ranks."""
 
 import errno
 import math
@@ -35,7 +32,8 @@ _SLAB = 1 << 24
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """Run `function` on rank 0 and return its result on all ranks. Errors on rank 0 are raised on all ranks."""
+    """Call `function` on rank 0 and return its result on all ranks. An error on rank 0 is raised on all ranks. All
+    ranks must call this function."""
     if comm is None or comm.size == 1:
         return function()
     found = None
@@ -58,8 +56,8 @@ def remove(paths: Iterable[Path]) -> None:
 
 
 class FileLayout:
-    """The layout of a file. `size`: its number of bytes. `between`: the bytes between the arrays, as (offset, bytes).
-    `arrays`: for each array by key (offset, type, shape)."""
+    """The layout of a file with arrays. `size`: its number of bytes. `between`: the bytes between the arrays, as
+    (offset, bytes). `arrays`: for each array by key (offset in bytes, type, shape)."""
 
     def __init__(
         self, size: int, between: list[tuple[int, bytes]], arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
@@ -68,22 +66,25 @@ class FileLayout:
 
     @property
     def places(self) -> "FileLayout":
-        """The positions of the arrays without the bytes between them, for processes that write only arrays."""
+        """The same layout without the bytes between the arrays, for processes that write only values of arrays."""
         return FileLayout(self.size, [], self.arrays)
 
     def frame(self, file: int) -> None:
-        """Write the content outside of arrays to the open `file`. Raises OSError."""
+        """Write the bytes between the arrays to an open file. `file`: its descriptor. Raises OSError."""
         for offset, content in self._between:
             write_at(file, content, offset)
 
     def put_number(self, file: int, key: Key, value: float) -> None:
-        """Write `value` to the open `file` as the array `key`, which has one item. Raises OSError."""
+        """Write one number to an open file, as the value of the array `key`, which has one item. `file`: the descriptor
+        of the file. Raises OSError."""
         offset, dtype, _ = self.arrays[key]
         write_at(file, np.array(value, dtype).tobytes(), offset)
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values `parts` of the array `key` at `place` of the open `file` (see `JointFile.put`). It uses
-        neither memory maps nor locks, so that it works on any file system. Raises OSError."""
+        """Write values of an array to an open file. `file`: the descriptor of the file. `key`: the key of the array.
+        `place`: the nodes of the array to which the values belong. `parts`: the values, one array for numbers, or three
+        for the components of vectors, which are interleaved in the file. It uses neither memory maps nor locks, so that
+        it works on any file system. Raises OSError, and ValueError if `place` lies outside the array."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
@@ -109,23 +110,22 @@ class FileLayout:
 
 
 def write_at(file: int, content: bytes | memoryview, offset: int) -> None:
-    """Write all of `content` to an open file, from the byte `offset` on. Raises OSError."""
+    """Write all bytes of `content` to an open file, beginning at the byte `offset`. `file`: its descriptor. Raises
+    OSError."""
     written = os.pwrite(file, content, offset)
     while written < len(content):  # a signal, or a disk that is nearly full
         written += os.pwrite(file, content[written:], offset + written)
 
 
 class JointFile:
-    """A file `path` of a known `layout` that several processes write together. Each writes its values at their offsets.
+    """A file `path` of a known `layout` that several processes write together, each the values that it has.
 
-    The writing threads do not depend on the order of the processes and do not wait for one another. All open one
-    temporary file, whose name all of them know, and none truncates it. Rank 0 adds the bytes between the arrays. When
-    all have written, which their main threads detect (`background.JointWriter`), rank 0 renames the file to `path`.
-
-    `tag`: a number that all writers of the file share, and that no other process uses here. `root`: whether this
-    process writes the bytes between the arrays. It is a context manager, for one thread at a time; at the end of the
-    context the written data are flushed to the disk. An OSError becomes a HiresxError with the path.
-    """
+    All processes open one temporary file, whose name all of them know, and none truncates it. They need no order and do
+    not wait for one another. Rank 0 adds the bytes between the arrays. When all have written, which their main threads
+    detect (`background.JointWriter`), rank 0 renames the file to `path`. `tag`: a number that all writers of the file
+    share, and that no other process uses in this directory. `root`: whether this process writes the bytes between the
+    arrays. It is a context manager, for one thread at a time; at the end of the context the written data are flushed to
+    the disk. An OSError becomes a HiresxError with the path."""
 
     def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
         self.path, self._layout, self._root = path, layout, root
@@ -158,7 +158,8 @@ class JointFile:
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
-        """On rank 0, write the content outside of arrays. `numbers`: values of arrays with one item, by key."""
+        """Write the bytes between the arrays, on rank 0; nothing is done on other ranks. `numbers`: the values of
+        arrays with one item, by key. Raises HiresxError, with the path, if the disk is full."""
         if not self._root:
             return
         with naming_errors(self.path):
@@ -171,24 +172,25 @@ class JointFile:
                 self._layout.put_number(self._file, key, number)
 
     def holds(self, key: Key) -> bool:
-        """True if the file has the array `key`."""
+        """Return whether the file has an array with the key `key`."""
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values of the array `key` at `place`. `parts`: arrays of the shape of `place`; the file has their
-        values interleaved at every node. There is one array for numbers, and three for vectors."""
+        """Write the values of the array `key` at the nodes `place`. `parts`: arrays of the shape of `place`; the file
+        has their values interleaved at every node. There is one array for numbers, and three for vectors. Raises
+        HiresxError, with the path, if the file cannot be written."""
         with naming_errors(self.path):
             self._layout.put(self._file, key, place, parts)
 
     def publish(self, synced: bool = True) -> None:
-        """Rename the file to its final name. It is called on rank 0, after all processes have left the context. If
-        `synced` is true, the new name is flushed to the disk."""
+        """Rename the temporary file to its final name. Called on rank 0, after all processes have left the context.
+        `synced`: whether the new name is flushed to the disk. Raises HiresxError, with the path, if this fails."""
         with naming_errors(self.path):
             os.replace(self._temporary, self.path)
             if synced:
                 sync(self.path.parent)
 
     def discard(self) -> None:
-        """Remove the temporary file. It is called on rank 0, when no process writes to it any more."""
+        """Remove the temporary file. Called on rank 0, when no process writes to it any more."""
         with suppress(OSError):
             self._temporary.unlink()

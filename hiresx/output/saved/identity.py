@@ -1,4 +1,4 @@
-"""Comparison of a checkpoint with the run that goes on from it: case, grid, functions of the user."""
+"""Comparison of a checkpoint with the run that continues from it: case, grid, functions of the user."""
 
 import hashlib
 import json
@@ -41,8 +41,8 @@ NAMED = 5
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return (dotted key, old value, new value) for every key that differs between two resolved cases. A missing value
-    is None."""
+    """Return the differences between two cases, in which all default values are given, as (dotted key, old value, new
+    value), in the order of the keys. A missing value is None."""
     a, b = dict(_flat(old)), dict(_flat(new))
     for flat in (a, b):  # for a case from before these keys existed
         flat.setdefault("axisymmetric", False)
@@ -64,8 +64,9 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
-    """Return the differences between the case of a checkpoint, `old`, and that of a restart, `new`, as `differences`
-    does. Raises HiresxError for keys that a restart must not change. `place`: the beginning of the message."""
+    """Return the differences between the case of a checkpoint, `old`, and the case of the run that continues from it,
+    `new`, as (dotted key, old value, new value). Raises HiresxError for keys that a restart must not change. `place`:
+    the beginning of the error message."""
     found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
     # Steady flow that is computed from the flow of another integrator: that flow is only its initial flow.
     begins_steady = any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)
@@ -86,7 +87,7 @@ def _names_a_file(key: str) -> bool:
 
 
 def may_change(key: str) -> bool:
-    """True if a restart may change a dotted key of the case."""
+    """Return whether a restart may change the dotted key `key` of the case, such as "time.end"."""
     return key not in HELD and any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *monitor_keys()))
 
 
@@ -101,9 +102,9 @@ def _format_value(value: Any) -> str:
 
 
 def fingerprint(grid: Grid) -> list[dict[str, Any]]:
-    """Return for each block its name, size (ni, nj, nk), the SHA-256 of its coordinates and of the connections of its
-    faces, and the mean of x, y, z over every plane of nodes: {"x": {"i": [...], ...}, ...}. The means compare grids
-    that differ in the last bits."""
+    """Return data that identify a grid, a dictionary for each block: its name, size (ni, nj, nk), the SHA-256 digests
+    of its coordinates and of the connections of its faces, and the means of x, y, z over every plane of nodes: {"x":
+    {"i": [...], ...}, ...}. The means serve to compare grids that differ in the last bits."""
     found = []
     for b, block in enumerate(grid.blocks):
         digest, planes = hashlib.sha256(), {}
@@ -138,17 +139,17 @@ def _others(axis: int) -> tuple[int, ...]:
 
 
 def grid_hash(prints: Sequence[Mapping[str, Any]]) -> str:
-    """Return one SHA-256 digest for the `fingerprint` of a grid. `prints`: this fingerprint."""
+    """Return one SHA-256 digest of all block names, sizes and coordinates of a grid. `prints`: the result of
+    `fingerprint`."""
     text = "\n".join(f"{p['name']} {list(p['size'])} {p['sha256']}" for p in prints)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], place: str) -> bool:
-    """Compare the grid of a checkpoint with the grid of the run that continues from it. `old`, `new`: one record for
-    each block of the checkpoint and of the run, as `fingerprint` returns them. `place`: the path of the checkpoint,
-    for messages. Returns True if all coordinates are equal to the last bit, and False if they differ by round-off only.
-    Raises HiresxError for any other difference, and names the first one: the blocks, their sizes, their connections, or
-    a plane of nodes that lies elsewhere."""
+    """Return whether the grid of a checkpoint and the grid of the run that continues from it are equal to the last bit;
+    False if they differ by round-off only. `old`, `new`: the two grids, as `fingerprint` describes them. `place`: the
+    path of the checkpoint, for error messages. Raises HiresxError for any other difference, and names the first one:
+    the blocks, their sizes, their connections, or a plane of nodes that lies elsewhere."""
 
     def grid_error(what: str) -> HiresxError:
         return HiresxError(f"{place} is of another grid: {what}", "restart with the grid it was written with")
@@ -182,10 +183,10 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
 def check_functions(
     old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str
 ) -> None:
-    """Compare the values that profiles and sponges prescribe in a checkpoint, `old`, and in a restart, `new`: their
-    means and root mean squares (`Solver.profile_statistics`). Raises HiresxError for the first function whose values
-    differ by more than the round-off of the type `real`, because it was changed. `place`: the path of the checkpoint.
-    """
+    """Raise HiresxError if functions of the user, for profiles and sponges, have changed between a checkpoint and a
+    restart. `old`, `new`: the mean and the root mean square of the values of each function, by name, in the checkpoint
+    and in the restart (`Solver.profile_statistics`). They may differ by the round-off of the floating-point type
+    `real`. `place`: the path of the checkpoint, for error messages."""
     allowed = 1000 * np.finfo(real).eps
     for name in old.keys() | new.keys():
         a, b = old.get(name), new.get(name)

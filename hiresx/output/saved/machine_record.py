@@ -27,9 +27,9 @@ _PACKAGES = {
 
 
 def hardware() -> dict[str, Any]:
-    """Return a description of the machine: host name, CPU model, sockets, cores (physical, logical, available to this
-    process), SIMD instruction sets, memory in bytes, and of each GPU its name, memory in bytes and UUID (an empty list
-    without NVML). No CUDA context is created."""
+    """Return a description of the machine as a dictionary: host name, CPU model, sockets, cores (physical, logical,
+    available to this process), SIMD instruction sets, memory in bytes, and for each GPU its name, memory in bytes and
+    UUID (an empty list without NVML). No CUDA context is created."""
     text = _text("/proc/cpuinfo")
     places = re.findall(r"^physical id\s*:\s*(\d+).*?^core id\s*:\s*(\d+)", text, re.M | re.S)
     flags = set((_first(r"^(?:flags|Features)\s*:\s*(.*)$", text) or "").split())
@@ -67,8 +67,8 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of the software on which the results of a run depend; None for software that is not
-    installed."""
+    """Return the version of each piece of software on which the results of a run depend, by name: Python, HiResX,
+    packages, compiler, driver, system. It is None for software that is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version(), "hiresx": __version__}
     for name, distributions in _PACKAGES.items():
         found[name] = next((v for d in distributions if (v := _version(d))), None)

@@ -11,12 +11,14 @@ __all__ = ["LOCK", "h5py", "library"]
 
 
 def library() -> ModuleType:
-    """Return the module netCDF4. Raises HiresxError if it is missing or broken."""
+    """Import netCDF4 and return the module. Raises HiresxError, with a command that installs it, if it is missing or
+    broken."""
     return _import("netCDF4", "fields and histories need netCDF4")
 
 
 def h5py() -> ModuleType:
-    """Return the module h5py. Raises HiresxError if it is missing or broken."""
+    """Import h5py and return the module. Raises HiresxError, with a command that installs it, if it is missing or
+    broken."""
     return _import("h5py", "fields need h5py")
 
 

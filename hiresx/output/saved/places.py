@@ -1,8 +1,8 @@
-"""Positions of the values of one process in an array of a file.
+"""Positions of the values that one process has in an array of a file.
 
 An array (nk, nj, ni) lies in a file in C order. A process has a box of its nodes, or scattered nodes. Nodes that are
-contiguous in both are a run, which is written at once (`files.JointFile`). The runs are found once for all times.
-"""
+contiguous both in the file and in the process's values are a run, which is written at once (`files.JointFile`). The
+runs are determined once for all times."""
 
 from dataclasses import dataclass, field
 
@@ -26,8 +26,8 @@ class Runs:
 
 @dataclass(frozen=True)
 class IndexBox:
-    """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni). `runs`: the
-    positions of their values in the array."""
+    """A box of nodes of an array. `ends`: (first, last + 1) along k, j, i. `whole`: the shape (nk, nj, ni) of the
+    array. `runs`: the positions of the box's values in the array. `shape`: the shape of the box."""
 
     whole: tuple[int, int, int]
     ends: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
@@ -41,7 +41,7 @@ class IndexBox:
 
     @classmethod
     def all(cls, whole: tuple[int, int, int]) -> "IndexBox":
-        """Return a box of all nodes of the array."""
+        """Return the box that contains all nodes of an array of the shape `whole` (nk, nj, ni)."""
         return cls(triple(whole), triple((0, n) for n in whole))
 
     def _runs(self) -> Runs:
@@ -78,9 +78,9 @@ Place = IndexBox | IndexPoints
 
 @dataclass(eq=False)
 class LocalRegion:
-    """The points of one block of an output that this process writes. `place`: which points they are. `x`, `y`, `z` and
-    `values`, the variables by name: arrays of the shape of `place`. `missing`: mask of points that do not exist; they
-    have the values of another point."""
+    """The points of one block of an output that this process writes. `place`: which points of the block they are. `x`,
+    `y`, `z` and `values`, the variables by name: arrays of the shape of `place`. `missing`: mask of points outside the
+    grid; their arrays contain the values of another point."""
 
     place: Place
     x: np.ndarray

@@ -36,27 +36,25 @@ Status = Literal["finished", "stopped", "interrupted", "failed"]
 
 
 class Record:
-    """The record of a run in `directory`/run.json. It is written from the start of the run to its end, and is complete
-    at any time.
+    """The record of a run, the file run.json in `directory`. It is rewritten during the run, and is complete at any
+    time.
 
     - status: running; finished (the end of the run was reached); stopped (at the wall-clock limit); interrupted;
       failed.
-    - case: the resolved case with all defaults.
+    - case: the case with all default values.
     - backend, points, steps, time (L / c_ref), last_step (or null), wall_s, ns_per_point_rhs, point_steps_per_s,
       bytes_per_point, stages (seconds by part of the step), versions, hardware.
     - grid_hash: SHA-256 of the coordinates.
-    - ranks: for each rank where it computes, its parts, neighbours, transports and bytes per exchange, and at the end
-      its stages and the seconds that it waited for others.
+    - ranks: for each rank where it computes, its boxes of nodes, neighbours, transports and bytes per exchange, and at
+      the end its stages and the seconds that it waited for others.
     - restarts: from which checkpoint, and how the run had ended before.
     - retries: repetitions of steps after the flow became invalid.
     - epochs: changes of the partition during the run (see `hiresx.simulation.epochs.Epoch`).
-    - started and ended (UTC), error, process (the one that writes the record, see `hiresx.output.saved.process`).
+    - started and ended (UTC), error, process (which writes the record, see `hiresx.output.saved.process`).
 
-    Seconds and rates are those of the last process. Values that are not known yet are null.
-
-    `entries` are any of these; status is "running". `clock`: a function that returns seconds. Raises HiresxError with
-    the path if the file cannot be written.
-    """
+    Seconds and rates are of the last process. Values that are not known yet are null. `entries`: initial values of any
+    of these entries except status, which is "running". `clock`: a function that returns seconds. Raises HiresxError
+    with the path if the file cannot be written."""
 
     def __init__(self, directory: str | Path, clock: Callable[[], float] = wall.monotonic, **entries: Any):
         self.path = Path(directory) / "run.json"
@@ -68,19 +66,21 @@ class Record:
         self.write()
 
     def update(self, every: float = 30.0, **entries: Any) -> None:
-        """Change entries of the record. It is written to the disk if the last time was at least `every` seconds ago."""
+        """Change entries of the record of the run. The file run.json is rewritten if it was last written at least
+        `every` seconds ago. Raises HiresxError if it cannot be written."""
         self.entries |= entries
         if self._clock() - self._written >= every:
             self.write()
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
-        """Write the final record. `error`: why the run did not finish, in one or two lines. `status`: how the run
-        ended, see `Record`. `entries`: further changes of the record."""
+        """Write the record at the end of the run. `status`: how the run ended. `error`: why the run did not finish, in
+        one or two lines; None if it did. `entries`: further changes of the record. Raises HiresxError if the file
+        cannot be written."""
         self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 
     def write(self) -> None:
-        """Write run.json now."""
+        """Write run.json with the present entries. Raises HiresxError, with the path, if this fails."""
         files.write_text(self.path, _text(self.entries))
         self._written = self._clock()
 
@@ -90,8 +90,8 @@ _TABLES = ("grid", "gas", "time", "output", "parameters")
 
 
 def read(directory: str | Path) -> dict[str, Any]:
-    """Return the record of the run in `directory`. If it says "running" but the process has ended, the status is
-    "lost". Raises HiresxError if there is no record, or if it cannot be parsed."""
+    """Return the content of run.json, the record of the run in `directory`. If its status is "running" but the process
+    has ended, the status is changed to "lost". Raises HiresxError if there is no record, or if it cannot be parsed."""
     path = Path(directory) / "run.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -108,12 +108,13 @@ def read(directory: str | Path) -> dict[str, Any]:
         raise HiresxError(f"{path} is not a run record: its case is not valid", _NO_RECORD)
     keeper = found.get("process")
     if found.get("status") == "running" and isinstance(keeper, dict) and process.has_ended(keeper):
-        found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}
+        found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a record"}
     return found
 
 
 def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
-    """Return the record of the run in `directory`; an empty dictionary if there is none that can be parsed."""
+    """Return the content of run.json, the record of the run in `directory`; an empty dictionary if `directory` is None,
+    or if there is no record that can be parsed."""
     try:
         return {} if directory is None else read(directory)
     except HiresxError:
@@ -121,7 +122,8 @@ def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
 
 
 def no_averages(directory: Path) -> HiresxError:
-    """Return the error for a run without averages.nc. Its hint depends on whether the case has averages."""
+    """Return the error for a run without the file averages.nc. Its hint says whether the case must be changed or the
+    run be continued."""
     kept = read_or_empty(directory)
     asked = (kept.get("case") or {}).get("average")
     if asked:
@@ -139,8 +141,8 @@ def no_averages(directory: Path) -> HiresxError:
 
 
 def mark_failed(directory: str | Path, status: str, error: str) -> None:
-    """Set status and error in the record in `directory`, for a run that could not do this itself. Nothing is done if
-    there is no record. Raises HiresxError if it cannot be written."""
+    """Set status and error in the record of the run in `directory`, for a run whose process could not do this. Nothing
+    is done if there is no record. Raises HiresxError if the record cannot be written."""
     entries = read_or_empty(directory)
     if entries:
         ended = {"status": status, "error": error, "ended": utc_now()}
@@ -148,8 +150,9 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """Store a resolved Case in `directory` as `keep_case` does, with absolute paths of grid files. Returns the new
-    folder."""
+    """Store the case of a run, with all its default values, in the folder `directory`/case, with its case.py and with
+    absolute paths of grid files. Returns this folder. Raises HiresxError, with the path, if a file cannot be
+    written."""
     from hiresx.case.toml import dumps
 
     dump = case.document()
@@ -166,10 +169,10 @@ def keep_resolved(directory: str | Path, case: "Case") -> Path:
 
 
 def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
-    """Store the case file `text`, and `functions` (the path of its case.py, or None), as a case in `directory`/case.
-    The run can then be repeated, and plotted with its exact solution, even if its directory is moved. A grid file is
-    not copied, since it may be large. Returns the new folder. Raises HiresxError, with the path, if it cannot be
-    written."""
+    """Store a case in the folder `directory`/case, so that the run can be repeated, and plotted with its exact
+    solution, even if its directory is moved. Returns this folder. `text`: the content of case.toml. `functions`: the
+    path of its case.py, or None. A grid file is not copied, since it may be large. Raises HiresxError, with the path,
+    if a file cannot be written."""
     folder = directories.make_directory(Path(directory) / "case")
     files.write_text(folder / "case.toml", text)
     if functions is not None:
@@ -184,5 +187,5 @@ def _text(entries: dict[str, Any]) -> str:
 
 
 def utc_now() -> str:
-    """Return the present time in UTC, as text for the record."""
+    """Return the present time in UTC as a text in ISO format, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

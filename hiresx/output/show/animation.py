@@ -20,7 +20,8 @@ FASTEST = 60  # pictures per second
 
 
 def check_target(target: Path, fps: float) -> None:
-    """Raises HiresxError if `target` cannot be written as an animation with `fps` frames per second."""
+    """Raise HiresxError if no animation with `fps` frames per second can be written to the path `target`: its suffix
+    must be .gif or .mp4, `fps` positive and at most 60, and ffmpeg is needed for .mp4."""
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise HiresxError(f'{target}: animations cannot be written as "{target.suffix}"', "use .gif or .mp4")
@@ -46,8 +47,9 @@ def _ffmpeg() -> str:
 
 
 def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
-    """Write `pictures` (height, width, 3) of red, green and blue to the animation `target`, .gif or .mp4, with `fps`
-    frames per second. Raises HiresxError if it cannot be written; an earlier file is then unchanged."""
+    """Write pictures as an animation to the path `target`, .gif or .mp4, and return this path. `pictures`: red, green
+    and blue as arrays uint8 (height, width, 3). `fps`: frames per second. Raises HiresxError if the file cannot be
+    written; an earlier file is then unchanged."""
     first = next(pictures)
     with files.writing(target, parents=True) as temporary:
         encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
@@ -56,7 +58,8 @@ def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
 
 
 class MovingFigure:
-    """A drawn `figure` of matplotlib in which only the images and the title change from frame to frame."""
+    """A Matplotlib figure that is drawn many times, in which only the images and the title change from frame to frame.
+    The rest of `figure` is drawn once."""
 
     def __init__(self, figure: Any):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -70,12 +73,12 @@ class MovingFigure:
         self._still = self._canvas.copy_from_bbox(figure.bbox)
 
     def set_title(self, text: str) -> None:
-        """Replace the title by `text`, if there is one."""
+        """Replace the title of the figure by `text`. Nothing is done if the figure has no title."""
         if self._title:
             self._title.set_text(text)
 
     def pixels(self) -> np.ndarray:
-        """Return the picture as 8-bit values of red, green and blue, an array (height, width, 3)."""
+        """Return the drawn figure as red, green and blue, an array uint8 (height, width, 3)."""
         self._canvas.restore_region(self._still)
         for ax in self.figure.axes:
             # The frame of a panel covers its image.

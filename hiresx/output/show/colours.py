@@ -1,4 +1,5 @@
-"""Pictures with colours on curvilinear blocks: a two-dimensional field, or planes through a three-dimensional one."""
+"""Pictures in colours of fields on curvilinear blocks: a two-dimensional field, or planes through a three-dimensional
+one."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,10 +22,13 @@ _SAMPLED = 200_000
 
 
 def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
-    """Return the views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, or else the `plane`, such as
-    "z=0", or the three mid-planes. `dimensions`: number of dimensions of the flow. `part`: the name of the part of the
-    fields, if the pieces are not whole fields. A flat part may have any position in space; its normal is the coordinate
-    that varies least. Raises HiresxError for a plane that does not exist."""
+    """Return the planes of a field that a picture shows, each as a tuple: the names of the horizontal and the vertical
+    coordinate, the blocks as dictionaries of two-dimensional arrays, and a text with the position of the plane. A
+    two-dimensional field is shown as a whole. Of a three-dimensional field, `plane` is shown, such as "z=0", or the
+    three mid-planes if it is None. `pieces`: for each block a dictionary of arrays `[k, j, i]`, coordinates "x", "y",
+    "z" and variables. `dimensions`: number of dimensions of the field. `part`: the description of the subset of the
+    fields, "" for whole fields; the normal of a plane subset is the coordinate that varies least. Raises HiresxError
+    for a plane that does not exist."""
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
@@ -51,9 +55,11 @@ def draw(
     look: Look | None = None,
     rasters: list[raster.Raster] | None = None,
 ) -> Any:
-    """Return a figure with one panel for each variable of `names` and each view; see `run_plot.plot_run`. `scales`:
-    colour scales by name, as `scale` returns them; by default they are computed from these views. `difference`: whether
-    the values are differences. `look`: the appearance. `rasters`: the result of `pixels`, if it was computed before."""
+    """Return a Matplotlib figure in colours with one panel for each variable of `names` and each view. `views`: the
+    planes, as `views` returns them. `scales`: colour scales by variable, as `scale` returns them; by default they are
+    computed from these views. `difference`: whether the values are differences of two fields. `look`: the appearance.
+    `rasters`: the result of `pixels`, if it was computed before. Raises HiresxError for a zoom of several planes or
+    without any flow."""
     from matplotlib.ticker import MaxNLocator
 
     look = look or Look()
@@ -115,8 +121,8 @@ def draw(
 
 
 def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
-    """Update the images of a `figure` that `draw` has made with the values of `views` at another time. `names`: the
-    variables. `rasters`: the result of `pixels` for `views`."""
+    """Replace the images in a figure that `draw` has made by the values of another time. `views`: the planes at this
+    time. `names`: the variables. `rasters`: the result of `pixels` for `views`."""
     images = {image.get_label(): image for ax in figure.axes for image in ax.images}
     for name in names:
         for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):
@@ -124,8 +130,9 @@ def update(figure: Any, views: list[View], names: list[str], rasters: list[raste
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
-    """Map the pixels of `views` to their grids, within the zoom of `look`. `inches`: the width of the widest view in
-    inches, if it is known."""
+    """Return for each view the mapping from the pixels of its picture to the nodes of the grid, within the zoom of
+    `look`. `views`: the planes, as `views` returns them. `inches`: the width of the widest panel in inches, if it is
+    known."""
     inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]
@@ -154,17 +161,18 @@ def _size(box: raster.Box) -> tuple[float, float]:
 
 
 def sample_values(name: str, views: list[View]) -> np.ndarray:
-    """Return a sample (n,) of the values of the variable `name` at all points of `views`. It is so small (`_SAMPLED`
-    values at most) that those of many pictures fit in memory."""
+    """Return a sample (n,) of the values of the variable `name` on the planes `views`, for the choice of a colour
+    scale. It has at most 200,000 values, evenly spread over the points, so that the samples of many pictures fit in
+    memory."""
     values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
     return values[:: -(-values.size // _SAMPLED)]
 
 
 def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
-    """Return the colour scale of the variable `name` with these `values`, with the settings of `look`: norm, colour
-    map, and the ends of the colour bar beyond which there are values ("neither", "min", "max" or "both"). `difference`:
-    whether the values are differences of two fields. Raises HiresxError for invalid limits, and for a colour map that
-    matplotlib does not have."""
+    """Return the colour scale of the variable `name` for these `values`, with the settings of `look`: Matplotlib's
+    norm, the name of the colour map, and the ends of the colour bar beyond which there are values ("neither", "min",
+    "max" or "both"). `difference`: whether the values are differences of two fields. Raises HiresxError for invalid
+    limits, and for a colour map that Matplotlib does not have."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
@@ -187,8 +195,8 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
 
 
 def check_exponent(names: Iterable[str], look: Look) -> None:
-    """Raises HiresxError if `look` has an exponent, but none of the variables `names` has a colour scale with an
-    exponent."""
+    """Raise HiresxError if `look` has an exponent of brightness, but none of the variables `names` is drawn in shades
+    of grey (as schlieren are), to which alone it applies."""
     names = list(names)
     if look.exponent is not None and not any(derived.about(name).colours == "gray_r" for name in names):
         shaded_ones = ", ".join(name for name, about in derived.VARIABLES.items() if about.colours == "gray_r")
@@ -204,10 +212,11 @@ def _exponent(look: Look) -> float:
 def default_scale(
     name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
 ) -> tuple[Any, str, str]:
-    """Return the default colour scale of the variable `name` for these `values`: norm, colour map, and the ends of the
-    colour bar beyond which there are values. `difference`: whether the values are differences of two fields.
-    `exponent`: for variables that are drawn as schlieren, the exponent of the brightness as a function of the value;
-    0.5 suits the perception of brightness."""
+    """Return the default colour scale of the variable `name` for these `values`: Matplotlib's norm, the name of the
+    colour map, and the ends of the colour bar beyond which there are values ("neither", "min", "max" or "both").
+    `difference`: whether the values are differences of two fields. `exponent`: for variables that are drawn as
+    schlieren, the exponent of the brightness as a function of the value; 0.5 suits the perception of brightness. Raises
+    HiresxError if no value is finite."""
     from matplotlib.colors import Normalize, PowerNorm
 
     values = values[np.isfinite(values)]
@@ -237,6 +246,7 @@ def _ends(under: bool, over: bool) -> str:
 
 
 def describe_exponent(norm: Any) -> str:
-    """Return a note on the exponent of a colour `norm` for the label of its colour bar; "" for a linear scale."""
+    """Return a note on the exponent of the colour scale `norm`, for the label of its colour bar; "" for a linear
+    scale."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

@@ -1,4 +1,4 @@
-"""Fields of several runs at one time."""
+"""The choice of the fields of several runs at one common time."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,17 +12,15 @@ SAME_TIME = 1e-9
 
 
 def same_time(a: float, b: float) -> bool:
-    """True if the times `a` and `b` differ by round-off only."""
+    """Return whether the times `a` and `b` differ by round-off only."""
     return abs(a - b) <= SAME_TIME * max(abs(a), abs(b), SAME_TIME)
 
 
 def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
-    """Return the field file of each of the `runs` (dictionaries of field files by step) at the latest time that all of
-    them have. The initial time is used only if a run has no other time. If time does not advance in any run (local time
-    steps), the latest step that all have is used, or else the last step of each.
-
-    Raises HiresxError, with the times of two runs, if they have no time in common.
-    """
+    """Return the path of one field file of each run, at the latest time that all runs have. `runs`: for each run its
+    field files by step. The initial time is used only if a run has no other time. If time does not advance in any run
+    (local time steps), the latest common step is used, or else the last step of each run. Raises HiresxError, with the
+    times of two runs, if they have no time in common."""
     times = [{step: fields.read_time(path) for step, path in frames.items()} for frames in runs]
     if all(max(found) > 0 and not any(found.values()) for found in times):
         steps = set.intersection(*(set(frames) for frames in runs)) - {0}
@@ -42,7 +40,8 @@ def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
 
 
 def format_times(times: Mapping[int, float]) -> str:
-    """Return a text that lists the times of fields. `times`: the time of each step."""
+    """Return a text that lists the times of stored fields, abbreviated if there are more than four, such as "t = 0,
+    0.1, ... 2". `times`: the time at each step."""
     ordered = sorted(set(times.values()))
     if len(ordered) <= 4:
         return "t = " + ", ".join(f"{t:.6g}" for t in ordered)

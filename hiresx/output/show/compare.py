@@ -1,5 +1,4 @@
-"""Comparison of two runs, field files or checkpoints: differences of their set-up, and the size of the differences of
-their results."""
+"""Comparison of two runs, field files or checkpoints: differences of case, machine and results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,20 +17,19 @@ _SAID_ONLY = ("title", "description", "length_symbol")
 
 
 def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
-    """Compare two runs, two field files or two checkpoints. The result is JSON data.
+    """Compare two runs, two field files or two checkpoints, and return the differences as JSON data.
 
-    - `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} of the differences.
+    - `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} for entries that differ.
     - `functions`: whether case.py differs; None if a run has no copy of it.
-    - `grid`: whether the grid is bit-identical, and the digests of both.
-    - `timings`: of both.
-    - `results`: the fields of the latest time that both have; if there is none, the last fields of each. For every
-      variable of both: the largest and the root mean square difference over all nodes, the latter also divided by the
+    - `grid`: whether the grid is bit-identical, and the digests of both grids.
+    - `timings`: wall times and rates of both runs.
+    - `results`: the fields of the latest time that both runs have; if there is none, the last fields of each. For every
+      common variable: the largest and the root mean square difference over all nodes, the latter also divided by the
       range of the variable, and the node with the largest difference. On different grids: extremes and means instead.
-    - `same`: whether configuration, functions, grid and results are the same.
+    - `same`: whether configuration, functions, grid and results are equal.
 
     The number of ranks that wrote a checkpoint is ignored. Raises HiresxError for a path that is not a run, a field
-    file or a checkpoint, for a damaged file, for a run without fields, and if only one of both is a checkpoint.
-    """
+    file or a checkpoint, for a damaged file, for a run without fields, and if only one of the two is a checkpoint."""
     a, b = _Side(first), _Side(second)
     configuration = [
         entry

@@ -1,4 +1,5 @@
-"""Comparison of two checkpoints: the state and all other arrays over nodes, whatever the partition of each."""
+"""Comparison of the state and all other arrays over nodes in two checkpoints, which may be written by different numbers
+of ranks."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +16,8 @@ from hiresx.output.show import common_time, measures
 
 
 def record(found: Container) -> dict[str, Any]:
-    """Return the entries of a run's record at the time of the checkpoint `found`."""
+    """Return the entries of a run's record that a checkpoint contains: backend, steps, time, version, digest of the
+    grid and case. `found`: the opened checkpoint. Raises DamagedCheckpoint if one of them is missing."""
     values = found.values
     with reading_contents(found.path):
         return {
@@ -29,9 +31,10 @@ def record(found: Container) -> dict[str, Any]:
 
 
 def results(first: Container, second: Container) -> dict[str, Any]:
-    """Return the results of the comparison of two checkpoints, as in `hiresx.output.show.compare.compare`. The
-    variables are those of the state, and the arrays over the nodes that attachments store, with all components, under
-    their names in the files."""
+    """Return the differences between the arrays of two opened checkpoints, in the form of the entry `results` of
+    `hiresx.output.show.compare.compare`. The arrays are the conserved variables, and the arrays over the nodes that
+    monitors and outputs store, such as averages, under their names in the files. Raises DamagedCheckpoint for a file
+    without the content of a checkpoint."""
     a, b = record(first), record(second)
     with reading_contents(first.path):
         blocks = _blocks(first)

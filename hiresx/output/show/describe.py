@@ -25,12 +25,12 @@ _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
 
 def describe(path: str | Path) -> Mapping[str, Any]:
-    """Describe the content of `path` as JSON data: its kind under "kind", and entries that depend on the kind.
+    """Return a description of the file or run directory `path` as JSON data: its kind under "kind", and entries that
+    depend on the kind.
 
-    A directory must be a run. Files may be fields and parts of them, averages, histories, checkpoints, run records,
+    A directory must be a run. Files may be fields and subsets of them, averages, histories, checkpoints, run records,
     cases, grids (Plot3D, CGNS), VTK files and other netCDF files. Raises HiresxError for a path that does not exist,
-    for a damaged file, and for any other file.
-    """
+    for a damaged file, and for any other file."""
     path = Path(path)
     if os.path.isdir(path):
         return _read(_run, path)
@@ -41,15 +41,16 @@ def describe(path: str | Path) -> Mapping[str, Any]:
         if fits(path, head):
             return _read(reader, path)
     raise HiresxError(
-        f"{path}: hiresx knows no such file",
+        f"{path}: hiresx does not know this type of file",
         "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files "
         "(.vtm, .vts, .pvd)",
     )
 
 
 def kind_of(path: Path) -> str:
-    """Return what a file is, by its content or its name: a checkpoint, history, grid, netCDF file, file of coordinates,
-    VTK file, record of a run or case; "" for none of these. Raises HiresxError for a file that cannot be read."""
+    """Return the kind of the file `path` by its content or its name: "checkpoint", "history", "grid", "netCDF file",
+    "file of coordinates", "VTK file", "record of a run" or "case"; "" for none of these. Raises HiresxError for a file
+    that cannot be read."""
     head = _head(path)
     found = next((kind for kind, fits, _ in _KINDS if fits(path, head)), "")
     if found == "netCDF file":

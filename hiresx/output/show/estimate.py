@@ -18,8 +18,7 @@ class Estimator:
     The number of steps left up to `end` follows from the mean time step of each window and from its drift. The drift is
     the slope of ln(dt) over the physical time, in the windows of the last half of the wall time. This half is divided
     into two parts, and the smaller of their robust slopes is taken. If the signs of the two differ, the drift is 0. The
-    drift is extrapolated over at most the interval of physical time in which it was observed.
-    """
+    drift is extrapolated over at most the interval of physical time in which it was observed."""
 
     _WINDOWS = 15
     _SAMPLES = 64
@@ -46,8 +45,8 @@ class Estimator:
         self._slope = self._horizon = 0.0
 
     def update(self, now: float, step: int, time: float) -> None:
-        """Record that the run has made `step` steps and reached `time` at wall clock time `now` (s). The call is cheap
-        enough for every step."""
+        """Record the progress of the run: `step` steps made and `time` (L / c_ref) reached at the wall-clock time `now`
+        (s). The call is cheap enough for every step."""
         # the run has returned to a checkpoint: the measurement starts anew
         if self._origin is not None and step < self.step:
             self._begin()
@@ -68,27 +67,28 @@ class Estimator:
         self._opened, self._aside_opened = (now, step, time), self._aside
 
     def aside(self, seconds: float) -> None:
-        """Record `seconds` of wall time for recurring work other than steps, such as output."""
+        """Add `seconds` of wall time that the run spent on recurring work other than time steps, such as writing
+        fields."""
         self._aside += seconds
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Recent median wall time of a step, without the times recorded by `aside`. None before the first window is
-        full."""
+        """Median wall time of a recent time step in s, without the times recorded by `aside`. None before it can be
+        measured."""
         return median(self._rates) if self._rates else None
 
     @property
     def overall_seconds_per_step(self) -> float | None:
-        """Mean wall time of a step since the first one, without the times recorded by `aside`. None before the second
-        step."""
+        """Mean wall time of a time step since the first one in s, without the times recorded by `aside`. None before
+        the second step."""
         if self._origin is None or self.step == self._origin[1]:
             return None
         return self._busy / (self.step - self._origin[1]) if self._busy > 0 else None
 
     @property
     def fraction(self) -> float | None:
-        """Fraction of the run that is done, 0 to 1: the larger of the fractions of time and of steps. None if the run
-        has neither limit."""
+        """Fraction of the run that is done, 0 to 1: the larger of the fractions of the end time and of the number of
+        steps. None if the run has neither limit."""
         if self._origin is None:
             return 0.0
         done = []
@@ -99,7 +99,7 @@ class Estimator:
         return min(max(done), 1.0) if done else None
 
     def steps_left(self) -> float | None:
-        """Return the number of steps that remain; None if it cannot be estimated yet."""
+        """Return the estimated number of time steps until the end of the run; None if it cannot be estimated yet."""
         left = []
         if self._origin is None:
             return None
@@ -110,7 +110,7 @@ class Estimator:
         return min(left) if left else None
 
     def remaining(self) -> float | None:
-        """Return the seconds of wall time left; None before it can be estimated."""
+        """Return the estimated wall time until the end of the run, in s; None if it cannot be estimated yet."""
         rate, left = self.seconds_per_step, self.steps_left()
         if rate is None or left is None or self._origin is None:
             return None

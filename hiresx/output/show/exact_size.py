@@ -17,9 +17,9 @@ _FORMULA = re.compile(r"\$[^$]*\$")
 
 
 class ExactSizeLayout(ConstrainedLayoutEngine):
-    """A layout engine of matplotlib for a figure whose `width` or `height` was requested: nothing is drawn outside of
-    this size. Raises HiresxError, when the figure is drawn, if its content does not fit. `compress`: see matplotlib's
-    ConstrainedLayoutEngine."""
+    """A layout engine of Matplotlib for a figure whose exact width or height was requested: nothing is drawn outside of
+    this size. `width`, `height`: whether this size was requested. `compress`: see Matplotlib's ConstrainedLayoutEngine.
+    Raises HiresxError, when the figure is drawn, if its content does not fit."""
 
     def __init__(self, width: bool, height: bool, compress: bool = False):
         super().__init__(compress=compress)
@@ -27,12 +27,12 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
     @property
     def exact(self) -> bool:
-        """True if a size was requested."""
+        """True if the width or the height of the figure was requested."""
         return any(self._asked)
 
     def execute(self, fig: Any) -> None:
-        """Lay out the figure `fig`; matplotlib calls this before it draws. Raises HiresxError if the content does not
-        fit."""
+        """Arrange the content of the figure `fig`. Matplotlib calls this method before it draws. Raises HiresxError if
+        the content does not fit into the requested size."""
         if not self.exact:
             super().execute(fig)
             return
@@ -61,8 +61,8 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
             raise _no_room_error(fig)
 
     def cut(self, figure: Any) -> Bbox:
-        """Return the part of `figure` that is written to the file, in inches. In each direction this is the whole
-        figure if its size was requested, or else the part with content."""
+        """Return the rectangle of `figure` that is written to the file, as a Matplotlib Bbox in inches. In each
+        direction it is the whole figure if its size was requested, or else the range with content."""
         wide, high = figure.get_size_inches()
         box = figure.get_tightbbox().padded(PAD)
         across, upwards = self._asked
@@ -71,7 +71,8 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
 
 def whole_pixels(inches: float, dpi: float) -> float:
-    """Round `inches` to a whole number of pixels at `dpi`, so that truncation of inches times dpi gives this number."""
+    """Return `inches`, changed so slightly that its product with `dpi` (pixels per inch), truncated, is the nearest
+    whole number of pixels."""
     pixels = round(inches * dpi)
     return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
 

@@ -20,9 +20,9 @@ from hiresx.output.show.look import Look
 
 @dataclass(frozen=True)
 class LineValues:
-    """The values along a line through a field. `values`: arrays (n,) by name, coordinates included. `along`: the name
-    of the coordinate along the line; the values are in its ascending order. `gaps`: the indexes of the values before
-    which the line leaves the grid. `where`: the position of the line, as text for the axis of a plot."""
+    """The values of a field along a line. `values`: arrays (n,) by name, coordinates included. `along`: the name of the
+    coordinate along the line, in whose ascending order the values are. `gaps`: the indexes of the values before which
+    the line leaves the grid. `where`: the position of the line, as text for the axis of a plot."""
 
     values: cut.Piece
     gaps: Sequence[int] | np.ndarray
@@ -33,9 +33,10 @@ class LineValues:
 def line_values(
     data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: int, line: str | None
 ) -> LineValues:
-    """Return the data to draw from `pieces` of `data`: a one-dimensional field or part, or the `line` through a field
-    with more dimensions. `dimensions`: number of dimensions of the flow. Raises HiresxError for lines outside the grid.
-    """
+    """Return the values of a field to draw as curves: all values of a one-dimensional field, or the values along
+    `line`, such as "y=0", in a field with more dimensions. `data`: the field file. `pieces`: for each block a
+    dictionary of arrays `[k, j, i]`, coordinates and variables. `dimensions`: number of dimensions of the field. Raises
+    HiresxError for a line outside the grid, and for a line in a one-dimensional field."""
     if dimensions > 1:
         return _along(pieces, dimensions, line or "", data.part)
     if line is not None:
@@ -51,8 +52,8 @@ def line_values(
 
 
 def ends(name: str, values: np.ndarray) -> tuple[float, float]:
-    """Return the ends of an axis for all `values` of the variable `name`, with a margin of 5 %. Raises HiresxError if
-    no value is finite."""
+    """Return the limits of an axis that shows all `values` of the variable `name`, with a margin of 5 %. Raises
+    HiresxError if no value is finite."""
     values = values[np.isfinite(values)]
     if not values.size:
         raise HiresxError(f"{name} is not a number anywhere", "the run has broken down: plot an earlier step")
@@ -70,10 +71,11 @@ def draw(
     scales: Mapping[str, tuple[float, float]] | None = None,
     look: Look | None = None,
 ) -> Any:
-    """Return a figure with one panel for each variable of `names` over the line; see `run_plot.plot_run`. `compared`:
-    the same line in other runs, with the names of these runs. `scales`: ends of the axes, by variable. `reference`: the
-    path of a CSV file whose columns are also drawn. `data`: the fields. `drawn`: the values along the line. `look`: the
-    appearance."""
+    """Return a Matplotlib figure of curves along a line, with one panel for each variable of `names`. `data`: the
+    fields. `drawn`: their values along the line. `reference`: the path of a CSV file whose columns are also drawn.
+    `compared`: the names of other runs with their values along the same line. `scales`: limits of the axes, by
+    variable. `look`: the appearance. The exact solution is drawn if the case has a function `exact`. Raises HiresxError
+    if the CSV file cannot be read."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     reference_file = Path(reference) if reference else None
@@ -154,11 +156,9 @@ def _exact(
 
 
 def read_table(path: Path, along: str, others: str = "rho,u,p") -> dict[str, np.ndarray]:
-    """Return the columns of a CSV file by name, each (rows,). The header is the first line with names that include
-    `along`; it may begin with #. `others`: the names of other columns that hints give as an example.
-
-    Raises HiresxError with file and line for a line that cannot be read, and for two columns of one name.
-    """
+    """Return the columns of the CSV file `path` by name, each an array (rows,). The header is the first line with names
+    that include `along`; it may begin with #. `others`: the names of other columns that error messages give as an
+    example. Raises HiresxError with file and line for a line that cannot be read, and for two columns of one name."""
     if kind := describe_path(path):
         raise HiresxError(f"cannot read the table {path}: it {kind}", "give a CSV file")
     try:

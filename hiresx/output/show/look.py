@@ -18,15 +18,14 @@ class Look:
     - `plane`: the plane through a three-dimensional field, such as "z=0".
     - `limits`: the limits of the colours, or of the values of curves.
     - `symmetric`: colours symmetric around 0.
-    - `colours`: a colour map of matplotlib.
-    - `zoom`: least and greatest horizontal, then vertical coordinate; for curves the first two, or all.
+    - `colours`: a colour map of Matplotlib.
+    - `zoom`: limits of the horizontal, then of the vertical coordinate; for curves the first two, or all four.
     - `width`, `height`: exact size of the picture in inches.
     - `title`: replaces the default title; "" for none.
     - `font`: font size in points.
-    - `contours`: variable of the contour lines, by default the one that is drawn.
+    - `contours`: variable of the contour lines, by default the variable in colours.
     - `levels`: number or values of contour lines.
-    - `exponent`: the exponent of the brightness of schlieren pictures, by default 0.5; 1 is linear.
-    """
+    - `exponent`: the exponent of the brightness of schlieren pictures, by default 0.5; 1 is linear."""
 
     plane: str | None = None
     limits: tuple[float, float] | None = None
@@ -75,37 +74,39 @@ class Look:
 
     @property
     def lines(self) -> int | list[float] | None:
-        """Number or ascending values of contour lines; None if there are none."""
+        """The number of contour lines, or their values in ascending order; None if none are drawn."""
         if self.levels is None:
             return None if self.contours is None else DEFAULT_LEVELS
         return self.levels if isinstance(self.levels, int) else sorted(set(self.levels))
 
     @property
     def box(self) -> Box | None:
-        """The zoom of a plane, None without one. Raises HiresxError for a zoom that is meant for curves."""
+        """The zoom of a plane: limits of the horizontal, then of the vertical coordinate in units of the length scale
+        L; None without a zoom. Raises HiresxError for a zoom with two numbers, which is meant for curves."""
         if self.zoom is not None and len(self.zoom) != 4:
             raise HiresxError("a zoom of a plane has four numbers", "least, greatest horizontal, then vertical")
         return self.zoom
 
     def style(self, more: dict[str, Any] | None = None) -> Any:
-        """Return a context in which matplotlib uses these settings, and `more`."""
+        """Return a context in which Matplotlib uses the style of these pictures with the requested font size, and the
+        further settings `more`."""
         large, small = self.font, self.font - 1
         named = {"font.size": large, "axes.titlesize": large, "axes.labelsize": large, "figure.titlesize": large + 1}
         named |= {"xtick.labelsize": small, "ytick.labelsize": small, "legend.fontsize": small}
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """Return the title of the picture: that of the user or, if there is none, `ours`."""
+        """Return the title of the picture: the requested title or, if none was requested, the default `ours`."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
-        """Return a figure of the requested size. If no height was requested, it is `height` inches high, but not higher
-        than `high`. `layout`: the layout of matplotlib."""
+        """Return an empty Matplotlib figure of the requested size. If no height was requested, it is `height` inches
+        high, but not higher than a page. `layout`: Matplotlib's layout of the panels."""
         height = min(height, self.high) if self.height is None else self.height
         return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 
     def curves(self, axes: Any) -> None:
-        """Set the limits of the axes of curves. The label of the horizontal axis is added to the last of `axes`."""
+        """Set the requested limits of the axes in a plot of curves. `axes`: the panels, as Matplotlib Axes."""
         for ax in axes:
             if self.zoom is not None:
                 ax.set_xlim(*self.zoom[:2])

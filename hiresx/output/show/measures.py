@@ -1,4 +1,4 @@
-"""Differences of a variable between two results, over all blocks."""
+"""Differences of one variable between two results, and extremes of a variable, over all blocks."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,9 +7,10 @@ import numpy as np
 
 
 def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str, Any]:
-    """Return differences of two fields. `pairs`: for each block its name and the values (nk, nj, ni) of both. The
-    result has the largest and the root mean square difference, the latter also divided by the range of the first
-    field's values (None if they are all equal), and the node with the largest difference."""
+    """Return the differences of one variable between two results. `pairs`: for each block its name and the values (nk,
+    nj, ni) in both results. The keys of the result are `greatest`, the largest difference; `rms`, the root mean square
+    difference; `rms_of_range`, `rms` divided by the range of the first values (None if they are all equal); and `at`,
+    the node with the largest difference."""
     greatest, where, squares, count = 0.0, None, 0.0, 0
     low, high = np.inf, -np.inf
     for name, first, second in pairs:
@@ -32,7 +33,7 @@ def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str,
 
 
 def summary(values: Sequence[np.ndarray]) -> dict[str, float]:
-    """Return the smallest value, the mean over the nodes and the largest value of the arrays `values` (any shapes), by
-    name."""
+    """Return the smallest value, the mean over the nodes and the largest value of a variable, under the names `least`,
+    `mean` and `greatest`. `values`: the array of each block, of any shape. NaN is ignored."""
     flat = np.concatenate([block.ravel() for block in values]).astype(np.float64)
     return {"least": float(np.nanmin(flat)), "mean": float(np.nanmean(flat)), "greatest": float(np.nanmax(flat))}

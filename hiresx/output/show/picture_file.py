@@ -37,13 +37,14 @@ WIDTH, HEIGHT = 7.0, 9.2  # width of the text of a page, in inches
 
 
 def require_matplotlib() -> None:
-    """Raises HiresxError if matplotlib is not installed or cannot be imported."""
+    """Raise HiresxError, with the command that installs it, if Matplotlib is missing or cannot be imported."""
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image"):
         optional.import_required(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
 
 
 def style(more: Mapping[str, Any] | None = None) -> Any:
-    """Return a context in which matplotlib uses the style of these pictures, and the further settings `more`."""
+    """Return a context in which Matplotlib uses the style of this project's pictures, and the further settings
+    `more`."""
     import matplotlib as mpl
 
     settings: Any = STYLE | dict(more or {})
@@ -53,9 +54,9 @@ def style(more: Mapping[str, Any] | None = None) -> Any:
 def figure(
     height: float, layout: Layout = "constrained", width: float = WIDTH, exact: tuple[bool, bool] = (False, False)
 ) -> Any:
-    """Return a figure that is `width` inches wide (by default as wide as a page) and `height` inches high. It needs no
-    window system. `layout`: the layout of matplotlib. `exact`: whether the written picture must have exactly this width
-    and this height (`exact_size.ExactSizeLayout`)."""
+    """Return an empty Matplotlib figure, `width` inches wide (by default as wide as a page) and `height` inches high.
+    It needs no window system. `layout`: Matplotlib's layout of the panels. `exact`: whether the picture in the file
+    must have exactly this width and this height (`exact_size.ExactSizeLayout`)."""
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
@@ -68,7 +69,8 @@ def figure(
 
 
 def distinct_colours(count: int) -> list[Any]:
-    """Return a list of `count` distinguishable colours. If there are many, consecutive ones are similar."""
+    """Return `count` colours for the curves of a plot, as Matplotlib colours. More than five are taken from a colour
+    map, so that consecutive ones are similar."""
     first = [BLUE, *OTHERS]
     if count <= len(first):
         return first[:count]
@@ -78,15 +80,15 @@ def distinct_colours(count: int) -> list[Any]:
 
 
 def legend_beside(ax: Any, **more: Any) -> None:
-    """Place the legend of `ax` to its right, where there are no curves. `more`: further arguments of matplotlib's
-    `legend`."""
+    """Place the legend of the Axes `ax` to the right of the panel, where there are no curves. `more`: further arguments
+    of Matplotlib's `legend`."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)
 
 
 def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
-    """Label points of curves in the Axes `ax`. `places`: for each point x, y and its name. The names are written in
-    rows above the curves, each with a line down to its point. Set the limits of both axes first; the upper limit of the
-    vertical axis is increased."""
+    """Write names at points of curves in the Axes `ax`, in rows above the curves, each with a vertical line down to its
+    point. `places`: x, y and name of each point. Set the limits of both axes first; the upper limit of the vertical
+    axis is increased."""
     from matplotlib.transforms import offset_copy
 
     if not places:
@@ -123,8 +125,8 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
 
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
-    """Label the axes `ax` of a plane with the names `horizontal` and `vertical` of its coordinates. `true`: whether
-    both axes have the same scale; if not, the label says so."""
+    """Label the axes of a picture of a plane. `ax`: the Axes. `horizontal`, `vertical`: the names of the coordinates.
+    `true`: whether both axes have the same scale; if not, the label says "(stretched)"."""
     ax.set_aspect("equal" if true else "auto")
     ax.set_xlabel(f"${horizontal}/L$")
     ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
@@ -132,21 +134,22 @@ def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
 
 
 def add_grid(ax: Any, minor: bool = False) -> None:
-    """Add grid lines behind the curves in the Axes `ax`, and minor ones if `minor` is true."""
+    """Draw grid lines behind the curves in the Axes `ax`. `minor`: whether lines at minor ticks are drawn, too."""
     ax.grid(lw=0.3, color="0.85", which="both" if minor else "major")
     ax.set_axisbelow(True)
 
 
 def symbol(name: str) -> str:
-    """Return symbol and unit of a variable, or of `rms_<name>`, for an axis or a colour bar. A name without a symbol,
-    such as that of another moment, is returned unchanged."""
+    """Return the symbol with the unit of a flow variable, or of its root mean square `rms_<name>`, for the label of an
+    axis. The name of a variable without a symbol is returned unchanged."""
     if (of := name.removeprefix("rms_")) not in derived.VARIABLES:
         return name
     return f"{'rms ' if of != name else ''}${derived.VARIABLES[of].symbol}$"
 
 
 def unit(units: str) -> str:
-    """Return units such as "rho_ref c_ref^2 / L" as symbols for an axis. Other texts are returned unchanged."""
+    """Return a unit such as "rho_ref c_ref^2 / L" as a formula for the label of an axis. Other texts are returned
+    unchanged."""
     words = re.split(r" |(?=\))|(?<=\()", units)
     if not units or not all(re.fullmatch(r"/|\(|(\)|[A-Za-z]+(_[A-Za-z]+)?)(\^\d+)?", word) for word in words):
         return units
@@ -154,7 +157,8 @@ def unit(units: str) -> str:
 
 
 def level(reference: str) -> str:
-    """Return the label of an axis of levels in dB with the `reference` value, such as "dB re rho_ref c_ref^2"."""
+    """Return the unit of an axis of levels in dB as a text with symbols. `reference`: the reference value, such as "dB
+    re rho_ref c_ref^2" or "dB re 20 uPa"."""
     over = reference.removeprefix("dB re ")
     return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
 
@@ -168,8 +172,8 @@ def _factor(word: str) -> str:
 
 
 def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
-    """Replace the length L in the texts of a `figure` by the symbol that the resolved `case` defines for it. Returns
-    the figure."""
+    """Replace the letter L, the length scale, in all texts of a Matplotlib figure by the symbol that the key
+    `length_symbol` of `case` gives. Returns the figure."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -178,7 +182,8 @@ def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
 
 
 def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
-    """Replace the length L in `words` by the symbol that the resolved `case` defines for it."""
+    """Return the text `words`, in whose formulas the letter L, the length scale, is replaced by the symbol that the key
+    `length_symbol` of `case` gives."""
     symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
     parts = words.split("$")  # every second part is a formula
     parts[1::2] = [_LENGTH.sub(lambda _: symbol_of_length, part) for part in parts[1::2]]
@@ -186,8 +191,8 @@ def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
 
 
 def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
-    """Make the horizontal axis of `ax` logarithmic, for frequencies from `least` to `largest`. Its labels are plain
-    numbers, not powers of ten."""
+    """Make the horizontal axis of the Axes `ax` logarithmic, from the frequency `least` to `largest`. The labels are
+    plain numbers, not powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     ax.set_xscale("log")
@@ -198,7 +203,8 @@ def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
 
 
 def check_target(target: Path) -> None:
-    """Raises HiresxError if matplotlib is missing, or if `target` has a file type that it cannot write."""
+    """Raise HiresxError if no picture can be written to the path `target`: Matplotlib is missing, it cannot write this
+    file type, or the path is a folder."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -216,7 +222,8 @@ def _kind(drawn: Any, target: Path) -> str:
 
 
 def save(drawn: Any, target: Path) -> Path:
-    """Write the figure `drawn` to `target` (.png, .svg, .pdf, ...). Raises HiresxError if this is not possible."""
+    """Write the Matplotlib figure `drawn` to the file `target` (.png, .svg, .pdf, ...), and return this path. Raises
+    HiresxError if the file cannot be written."""
     kind = _kind(drawn, target)
     # With dates in the files, two plots of the same fields would differ.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)

@@ -1,4 +1,4 @@
-"""The lines of a grid: of a run, a field file, a case or a grid file."""
+"""Pictures of the grid lines of a run, a field file, a case or a grid file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,13 +20,11 @@ _COLOURS = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0
 def plot_grid(
     path: str | Path, out: str | Path | None = None, every: int | None = None, look: Look | None = None
 ) -> list[Path]:
-    """Draw every n-th grid line with n = `every` (by default as many lines as can be distinguished), and the faces of
-    all blocks. In three dimensions they are drawn on `look.plane` or the three mid-planes. `path`: a run, a field file,
-    a case or a grid file. `out`: a file or a directory; by default grid.png in the run, or beside the file. Returns the
-    files written.
-
-    Raises HiresxError if there is no grid, and if matplotlib is missing.
-    """
+    """Draw the grid lines and the faces of all blocks, and return the paths of the files written. `path`: a run, a
+    field file, a case or a grid file. `out`: a file or a directory; by default grid.png in the run, or a file beside
+    `path`. `every`: draw every n-th line; by default as many as can be distinguished. `look`: the appearance. A
+    three-dimensional grid is drawn on `look.plane` or the three mid-planes. Raises HiresxError if there is no grid, if
+    it has only one dimension, and if Matplotlib is missing."""
     picture_file.require_matplotlib()
     look, path = look or Look(), Path(path)
     if every is not None and every < 1:

@@ -1,4 +1,4 @@
-"""Histories of a run over time."""
+"""Pictures of the histories of a run, which are time series of monitors and residuals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,17 +33,15 @@ def plot_history(
     start: float | None = None,
     look: Look | None = None,
 ) -> list[Path]:
-    """Draw columns of a history of the run in `directory` over time (over steps if the time does not advance).
+    """Draw columns of a history of the run in `directory` over time (over steps if the time does not advance), and
+    return the paths of the files written.
 
-    `columns`: "NAME" (every column of that history: residual, the name of a probe or a force, ...), "NAME.COLUMN,...",
-    or for a place of a probe "NAME.COLUMN_3,...". If there are more than CURVES places, CURVES of them are drawn at
-    equal distances. If there are more than PANELS columns, the first are drawn. A note says so. Norms have a
-    logarithmic axis. `reference`: a CSV file with a column time. `against`: another run or several, which are drawn for
-    comparison. `start`: the first time to draw. `look`: size, range, zoom. `out`: see `run_plot.plot_run`. Returns the
-    files written.
-
-    Raises HiresxError if matplotlib, the history or a column is missing.
-    """
+    `columns`: "NAME" for every column of the history NAME (residual, the name of a probe or a force, ...),
+    "NAME.COLUMN,...", or for one place of a probe "NAME.COLUMN_3,...". Of more than 10 places, 10 at equal distances
+    are drawn, and of more than 8 columns the first 8; a note says so. Residual norms have a logarithmic axis.
+    `reference`: a CSV file with a column time. `against`: other runs, which are drawn for comparison. `start`: the
+    first time to draw. `look`: size, range, zoom. `out`: a file or a directory; by default a PNG in the run directory.
+    Raises HiresxError if Matplotlib, the history or a column is missing."""
     picture_file.require_matplotlib()
     look = look or Look()
     ours = _select_columns(directory, columns, start)

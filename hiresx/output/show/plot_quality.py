@@ -1,4 +1,4 @@
-"""A picture of the region in which the quality of a grid is worst."""
+"""Pictures of the region of a grid in which its quality is worst."""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ LIMITS = {"skewness": 60.0, "stretching": 1.3}
 
 
 def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | None = None) -> list[Path]:
-    """Draw the quality of the grid file `path`: the whole grid, and its worst place. `out`: a file (.png, .svg, .pdf),
-    by default a PNG in the folder of the grid. `look`: size and font. Returns the files written. Raises HiresxError if
-    matplotlib is missing or the file has no grid."""
+    """Draw the whole grid of the grid file `path` and the region where its quality is worst, and return the paths of
+    the files written. `out`: a file (.png, .svg, .pdf), by default a PNG in the folder of the grid. `look`: size and
+    font. Raises HiresxError if Matplotlib is missing or the file has no grid."""
     picture_file.require_matplotlib()
     path, look = Path(path), look or Look()
     grid = read_grid(path)
@@ -31,8 +31,9 @@ def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | N
 
 
 def worst_place(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
-    """Return (block, measure, {"value", "node", "position"}) of the worst place of a grid: the smallest volume if one
-    is not positive, else the measure whose ratio to its limit (`LIMITS`) is largest."""
+    """Return the block, the measure of quality, and the node where a grid is worst: the node with the smallest volume
+    if it is not positive, otherwise the node where skewness / 60 degrees or stretching / 1.3 is largest. The third
+    result is a dictionary with "value", "node" (i, j, k) and "position" (x, y, z)."""
     found, blocks = quality(grid), {block.name: block for block in grid.blocks}
     by_volume = min(found, key=lambda record: record["volume_min"]["value"])
     if by_volume["volume_min"]["value"] <= 0:

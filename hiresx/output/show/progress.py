@@ -17,15 +17,14 @@ _LIVE_EVERY = 0.2  # interval in s: it looks smooth, and takes less than a thous
 
 
 class Progress:
-    """A context manager that shows the progress of a run with `points` nodes. The run ends at the time `end`, at the
-    step `steps`, or at the first of both. `title`: the title of the run. `console`: a Rich console on which lines are
-    printed, by default standard error, so that standard output contains only results. `quiet`: whether nothing is
+    """A context manager that shows the progress of a run. `points`: number of nodes. The run ends at the time `end`, at
+    the step `steps`, or at the first of both. `title`: the title of the run. `console`: a Rich console on which lines
+    are printed, by default standard error, so that standard output contains only results. `quiet`: whether nothing is
     printed. `clock`: a function that returns seconds.
 
     Call `update` after every step; it takes a microsecond if nothing is shown. On a console that is not a terminal,
     lines are printed after the first step, after every 5 % of the run and at the end. The interval between lines is at
-    least a second, and at most 10 s or a fiftieth of the elapsed time, whichever is longer.
-    """
+    least a second, and at most 10 s or a fiftieth of the elapsed time, whichever is longer."""
 
     def __init__(
         self,
@@ -72,26 +71,24 @@ class Progress:
 
     @property
     def elapsed_time(self) -> float:
-        """Wall time since the run began, s."""
+        """Wall time since the run began, in s."""
         return self._clock() - self._started
 
     @property
     def point_steps_per_s(self) -> float | None:
-        """Nodes times time steps per second: the recent median, or the mean so far of a very short run.
-
-        None before the second step.
-        """
+        """Speed of the run in nodes times time steps per second of wall time: the recent median, or the mean of a very
+        short run. None before the second step."""
         seconds = self.estimator.seconds_per_step or self.estimator.overall_seconds_per_step
         return self.points / seconds if seconds else None
 
     @property
     def remaining(self) -> float | None:
-        """Wall time left, s; None before it can be estimated."""
+        """Estimated wall time until the end of the run, in s; None if it cannot be estimated yet."""
         return self.estimator.remaining()
 
     def update(self, step: int, time: float, dt: float | None = None, residual: float | None = None) -> None:
-        """Record that the run has made `step` steps and reached `time`. `dt`: the last time step (None: local time
-        steps). `residual`: norm of the rate of change. If it is None, the previous value is shown."""
+        """Show that the run has made `step` steps and reached `time` (L / c_ref). `dt`: the last time step; None for
+        local time steps. `residual`: norm of the rate of change; if it is None, the previous value is shown."""
         now = self._clock()
         first = self._latest is None
         self._latest = step, time, dt
@@ -109,8 +106,8 @@ class Progress:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Return a context for recurring work other than time steps, such as writing fields. Its time is not included
-        in the rate."""
+        """Return a context for recurring work other than time steps, such as writing fields. Its wall time does not
+        count in the speed of the time steps."""
         began = self._clock()
         try:
             yield
@@ -118,7 +115,7 @@ class Progress:
             self.estimator.aside(self._clock() - began)
 
     def note(self, message: str) -> None:
-        """Print the line `message`, above the bar if there is one."""
+        """Print the line `message` on the console, above the progress bar if there is one."""
         with ignore_broken_output(self._fall_silent):
             self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
@@ -177,7 +174,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in `seconds` as text: m:ss, h:mm:ss, or days and hours."""
+    """Return a duration in `seconds` as text: minutes:seconds, hours:minutes:seconds, or days and hours."""
     total = round(seconds)
     minutes, s = divmod(total, 60)
     hours, m = divmod(minutes, 60)

@@ -1,5 +1,5 @@
-"""Fields on curvilinear blocks as pictures of equal pixels. The cell of each pixel is found once; each picture is then
-a weighted sum. Pixels outside of the blocks stay empty."""
+"""Pictures with equal pixels of fields on curvilinear blocks. The cell that contains each pixel is determined once;
+each picture is then a weighted sum of node values. Pixels outside of the blocks stay empty."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,16 +22,17 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Raster:
-    """The pixels (rows, columns) of a picture of a plane. `box`: the least and greatest horizontal and the least and
-    greatest vertical coordinate. `nodes`: for each pixel the three nodes around it, as indexes into the nodes of all
-    pieces, one piece after the other. `weights`: their weights, which are NaN outside of the flow."""
+    """The mapping from the pixels (rows, columns) of a picture to the nodes of a plane. `box`: the limits of the
+    horizontal and of the vertical coordinate. `nodes` (3, rows, columns): the indexes of the three nodes around each
+    pixel, in a list of the nodes of all blocks, one block after the other. `weights` (3, rows, columns): their weights;
+    NaN outside of the flow. A call with an array of values for each block returns the picture (rows, columns)."""
 
     box: Box
     nodes: np.ndarray
     weights: np.ndarray
 
     def __call__(self, values: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the picture (rows, columns) of `values`, one array for each piece."""
+        """Return the picture (rows, columns) of a variable. `values`: the array of node values of each block."""
         flat = np.concatenate([np.ravel(part) for part in values])
         picture: np.ndarray = self.weights[0] * flat[self.nodes[0]]
         for n in (1, 2):
@@ -40,22 +41,25 @@ class Raster:
 
     @property
     def centres(self) -> tuple[np.ndarray, np.ndarray]:
-        """Horizontal (columns,) and vertical (rows,) coordinates of the pixels."""
+        """Horizontal (columns,) and vertical (rows,) coordinates of the pixels' centres, in units of the length scale
+        L."""
         return _centres(self.box, *self.nodes.shape[1:])
 
 
 def box_of(pieces: Sequence[cut.Piece], horizontal: str, vertical: str) -> Box:
-    """Return the bounding box of the pieces: least and greatest horizontal, then vertical coordinate."""
+    """Return the limits of the coordinates `horizontal` and `vertical` over all blocks: smallest and largest
+    horizontal, then smallest and largest vertical value, in units of the length scale L. `pieces`: for each block a
+    dictionary of its coordinates."""
     return (*cut.extent(list(pieces), horizontal), *cut.extent(list(pieces), vertical))
 
 
 def raster(
     pieces: Sequence[cut.Piece], horizontal: str, vertical: str, box: Box | None = None, wide: int = 1200
 ) -> Raster:
-    """Map the pixels of a picture to two-dimensional `pieces` (nj, ni). `horizontal`, `vertical`: the names of the
-    coordinates of the picture. `box`: the part to show; by default all of it. `wide`: number of pixels in a row. Pixels
-    are square unless the box is very flat or high. Values are interpolated linearly over the triangles into which a
-    cell is divided."""
+    """Return the mapping from the pixels of a picture to the nodes of a plane. `pieces`: for each block a dictionary of
+    its coordinates (nj, ni). `horizontal`, `vertical`: the names of the coordinates of the picture. `box`: the region
+    to show; by default all of it. `wide`: number of pixels in a row. Pixels are square unless the box is very flat or
+    high. Values are interpolated linearly over the triangles into which a cell is divided."""
     box = box or box_of(pieces, horizontal, vertical)
     ratio = (box[3] - box[2]) / max(box[1] - box[0], 1e-300)
     rows = int(np.clip(round(wide * ratio), 64, 2 * wide))

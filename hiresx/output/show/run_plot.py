@@ -1,4 +1,5 @@
-"""Pictures of a run: lines in one dimension, colours on the curvilinear grid in two, mid-planes in three."""
+"""Pictures and animations of the fields of a run: curves in one dimension, colours on the curvilinear grid in two,
+mid-planes in three."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ def plot_run(
     against: str | Path | Sequence[str | Path] | None = None,
     look: Look | None = None,
 ) -> list[Path]:
-    """Plot the last fields of the run in `directory` (or a field file itself), or those of `step`.
+    """Plot the last fields of a run, or the fields of `step`, and return the paths of the files written. `directory`:
+    the run, or one of its field files.
 
     By default: in one dimension rho, u, p over x, with the exact solution if case.py has a function `exact`; in two and
     three dimensions density and the derived variables that the case writes, or schlieren if it writes none; in three
@@ -42,14 +44,13 @@ def plot_run(
     - `reference`: a CSV file whose header names its columns (x, rho, ...), drawn with lines.
     - `against`: another run or field file, or several. Along a line their values are drawn, too. In pictures with
       colours the difference from one other run is drawn. Runs are compared at the latest time that all have, unless
-      `step` or a field file selects another. Field files are compared at their own times, and every file must then be
-      named.
+      `step` or a field file selects another. Field files are compared at the times that they have, and a file must then
+      be named for every run.
     - `look`: size, colours, zoom, contour lines, also the plane.
     - `out`: a file (.png, .svg, .pdf) or a directory; by default a PNG in the folder of the fields.
 
-    Returns the files written. Raises HiresxError if matplotlib or the fields are missing, if a requested variable,
-    plane, line, subset or step does not exist, and if runs have no time in common.
-    """
+    Raises HiresxError if Matplotlib or the fields are missing, if a requested variable, plane, line, subset or step
+    does not exist, and if runs have no time in common."""
     picture_file.require_matplotlib()
     runs = other_runs(against)
     path, *beside = _at_one_time([Path(directory), *runs], step, subset or "fields")
@@ -74,9 +75,11 @@ def animate_run(
     fps: float = 10.0,
     look: Look | None = None,
 ) -> list[Path]:
-    """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all fields of the run in `directory`, with `fps`
-    frames per second. Colours and axes are the same in all frames. The other arguments and the errors are those of
-    `plot_run`. `out`: by default a GIF in the folder of the fields. Returns the files written."""
+    """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all stored fields of the run in `directory`, and
+    return the paths of the files written. `fps`: frames per second. `out`: by default a GIF in the folder of the
+    fields. `variable`, `plane`, `line`, `reference`, `subset`, `look`: as in `plot_run`. Colours and axes are the same
+    in all frames. Raises HiresxError if the fields, a variable, plane or line do not exist, and if the animation cannot
+    be written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
@@ -98,9 +101,10 @@ def animate_files(
     style: Mapping[str, Any] = animation.STYLE,
     sampled: Sequence[Path] = (),
 ) -> Path:
-    """Write an animation of the field files `paths` to `film`. `style`: settings of matplotlib. `sampled`: files from
-    which the limits of colours and axes are computed (all, if empty). The other arguments and the errors are those of
-    `animate_run`."""
+    """Write an animation of the field files `paths` to the file `film`, with `fps` frames per second, and return its
+    path. `style`: settings of Matplotlib. `sampled`: files from which the limits of colours and axes are computed; all
+    `paths` if it is empty. `variable`, `plane`, `line`, `reference`, `look`: as in `plot_run`. Raises HiresxError if a
+    variable, plane or line does not exist, and if the animation cannot be written."""
     picture_file.require_matplotlib()
     animation.check_target(film, fps)
     look = look or Look()
@@ -277,8 +281,8 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
 
 
 def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
-    """Return the other runs to draw for comparison, as a list. `against`: None, a run or field file, or several, as in
-    `plot_run`."""
+    """Return the runs or field files with which a run is compared, as a list of paths. `against`: None, one path or
+    several, as in `plot_run`."""
     if against is None:
         return []
     return [Path(run) for run in ([against] if isinstance(against, str | Path) else against)]
@@ -332,8 +336,8 @@ def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) 
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
-    """Return the path of a picture of `path`. Its name consists of that of `path`, the strings `choices` and the suffix
-    `suffix`. `out`: the file or the folder that the user named; None for the folder of `path`."""
+    """Return the path of the picture of a file or run, whose name consists of the stem of `path`, the strings `choices`
+    and `suffix`. `out`: the file or the folder that the user named; None for the folder of `path`."""
     words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     words = [Path(choice).name for choice in words]
     name = "_".join([path.stem, *words]) + suffix

@@ -1,6 +1,6 @@
-"""The file averages.nc: a field file whose blocks contain the means, so that `hiresx plot` can draw it. Each block has
-the groups "reynolds" and "favre" with all means and second moments, and "budget" or "stress_budgets" if the case asks
-for budgets."""
+"""The file averages.nc with time averages of the flow: a field file whose variables are the means, so that `hiresx
+plot` can draw it. Each block has the groups "reynolds" and "favre" with all means and second moments, and "budget" or
+"stress_budgets" if the case asks for budgets."""
 
 import json
 import os
@@ -28,8 +28,8 @@ OVER = "averaged_directions"
 
 
 class AverageSeries(Series):
-    """The names, types, attributes and shapes of the arrays in the file that `Averages` writes. The arguments are those
-    of `Averages`."""
+    """The layout of the file of time averages: names, types, attributes and shapes of its arrays. The arguments are as
+    for `Averages`."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 
 
 class Averages:
-    """The file `path` with averages of the whole `blocks`. The ranks of `comm` write it together, each time as a new
-    file. `kinds`: the kinds of averages, as `hiresx.device.averaging.kinds` returns them. `case`: the resolved case.
-    `start`: the time or step at which averaging began, in `unit`. `joined_by`: the connections of the blocks, as
-    `hiresx.output.fields.block_neighbours.encode_connections` returns them. `lines`: for each block the
-    directions over which its nodes are also averaged; along these, the arrays have one node."""
+    """Writer of the file `path` with time averages of the whole `blocks`. The ranks of `comm` write it together, each
+    time as a new file. `kinds`: the kinds of averages, as `hiresx.device.averaging.kinds` returns them. `case`: the
+    case with all default values. `start`: the time or step at which averaging began, in `unit`. `joined_by`: the
+    connections of the blocks, as `hiresx.output.fields.block_neighbours.encode_connections` returns them. `lines`: for
+    each block the index directions over which its nodes are also averaged; along these, the arrays have one node."""
 
     def __init__(
         self,
@@ -102,17 +102,18 @@ class Averages:
         self._layout: FileLayout | None = None
 
     def region(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> LocalRegion:
-        """Return the nodes `box` of a whole block with their averages. `block` has the coordinates. `found`: the
-        averages {"reynolds": {name: array}, "favre": ...}, all of the shape of the box."""
+        """Return averages at the nodes `box` of a block in the form that file writers take. `block`: an object with the
+        coordinates x, y, z of these nodes. `found`: the averages by kind and name, {"reynolds": {name: array}, "favre":
+        ...}, arrays of the shape of the box."""
         first = next(iter(found.values()))
         values = {name: first[name] for name in self._means}
         values |= {f"{kind}/{name}": array for kind, arrays in found.items() for name, array in arrays.items()}
         return LocalRegion(box, block.x, block.y, block.z, values)
 
     def moment(self, regions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
-        """Return the `Work` that writes the file of averages in the background. `regions`: the regions of this rank, by
-        the number of the whole block. `numbers`: time, step and averaged_over. Collective. Raises HiresxError if the
-        file cannot be written."""
+        """Return a job (`Work`) that writes the file of averages in the background. `regions`: the averages that this
+        rank has, by the number of the block. `numbers`: the values of time, step and averaged_over (the averaged time
+        or number of steps). All ranks must call this method. Raises HiresxError if the file cannot be written."""
         if self._layout is None:
             self._layout = files.on_root(self._comm, lambda: self._series.measure_layout(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)

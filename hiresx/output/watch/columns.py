@@ -1,4 +1,4 @@
-"""Sums over the parts of a rank, computed on the device by columns: segments of grid lines along j
+"""Sums over the nodes of a rank, computed on the device: each thread adds up a segment of a grid line along j, a column
 (kernels/statistics.h)."""
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,16 @@ THREADS, FEWEST, LANES = 2048, 16, 32
 
 
 def column_count(state: BlockState) -> int:
-    """Return the number of partial sums of a part. There is one for each segment, of at most HEIGHT nodes, of a grid
-    line along j."""
+    """Return the number of partial sums that the device computes for a box of nodes: one for each segment, of at most
+    32 nodes, of a grid line along j. `state`: the device state of the box."""
     ni, nj, nk = state.size
     return -(-nj // HEIGHT) * nk * ni
 
 
 def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **own: Any) -> Call:
-    """Return the launch of a kernel that computes partial sums over segments of grid lines along j. They are written to
-    `partial` (quantities, `column_count`). `own`: the arguments that only this kernel has."""
+    """Return the launch of a kernel that adds up a quantity over segments of grid lines along j. `state`: the device
+    state of a box of nodes. `kernel`: name of the kernel. `partial` (quantities, `column_count`): device array for the
+    sums. `own`: further arguments of the kernel."""
     ni, nj, nk = state.size
     return solver.program.call(
         kernel, (ni, -(-nj // HEIGHT), nk), **state.place, height=HEIGHT, nodes=nj, rows=nk,
@@ -39,16 +40,18 @@ def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **
 
 
 class ColumnSums:
-    """Computes sums of `quantities` quantities over the nodes of each part of a solver. `count`: the number of partial
-    sums, float64, that the device computes; the host adds them. The order of the additions is fixed."""
+    """Sums of `quantities` quantities over the nodes of each box of nodes that this rank computes. `count`: the number
+    of partial sums, float64, that the device computes; the host adds them. The order of the additions is fixed, so that
+    results are reproducible."""
 
     def __init__(self, solver: Solver, quantities: int):
         self._solver, self._shape = solver, (len(solver.states), quantities, LANES)
         self.count = len(solver.states) * quantities * LANES
 
     def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
-        """Return the launches that write the partial sums of `kernel` to `numbers` (count,). `arguments`: for each
-        part, the arguments that only this kernel has."""
+        """Return the launches that write the partial sums of a kernel to the device array `numbers` (count,). `kernel`:
+        name of the kernel, which computes the quantities at a node. `arguments`: for each box of nodes of this rank,
+        further arguments of the kernel."""
         call, zeros = self._solver.program.call, self._solver.backend.zeros
         _, quantities, lanes = self._shape
         stages: tuple[list[Call], ...] = [], [], []
@@ -64,24 +67,26 @@ class ColumnSums:
         return list(stages)
 
     def by_part(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the sums (parts, quantities). `numbers` (count,): the numbers that the launches computed."""
+        """Return the sums of each quantity over each box of nodes of this rank, an array (boxes, quantities). `numbers`
+        (count,): the partial sums that the device has computed."""
         found: np.ndarray = numbers.reshape(self._shape).sum(axis=2)
         return found
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
-    """Return the weights (nk, nj, ni) of the nodes of part `n` in an integral over its block: quadrature weight times
-    cell volume. `kept`: see `quadrature.block_weights`."""
+    """Return the weights of nodes in volume integrals, an array (nk, nj, ni): quadrature weight times cell volume, in
+    units of L^3 with the length scale L (L^2 in plane flow, L in one dimension). `n`: index of the box of nodes in
+    `solver.states`. `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
 
 
 def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
-    """Return the weights of nodes in an integral over the whole grid, an array (nk, nj, ni) for each part of this rank.
-    `weights`: the weights of levels, made with the same `kept`; None without levels. With levels the weights are scaled
-    so that their sum is the volume of the grid, which then does not change when tiles change. `kept`: see
-    `quadrature.block_weights`. Collective."""
+    """Return the weights of nodes in integrals over the whole grid, an array (nk, nj, ni) for each box of nodes that
+    this rank computes. `weights`: the quadrature weights with levels of refinement, computed with the same `kept`; None
+    without levels. With levels the result is scaled so that its sum is the volume of the unrefined grid, which does not
+    change when the refinement changes. `kept`: as in `volumes`. All ranks must call this function."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -96,8 +101,8 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
 
 
 def level_weights(solver: Solver, kept: bool = False) -> LevelWeights | None:
-    """Return the weights of the levels of a refined grid; None for a grid without levels. `kept`: see
-    `quadrature.block_weights`."""
+    """Return the quadrature weights of the nodes on all levels of a refined grid; None for a grid without levels.
+    `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
     return None if solver.decomposition.levels is None else LevelWeights(solver.decomposition, kept)
 
 
@@ -106,8 +111,8 @@ def _jacobian(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
-    """Return a factor for each node, (nk, nj, ni): 0 at the nodes of poles, which have neither area nor volume, 1
-    elsewhere."""
+    """Return a factor for the nodes of a box, an array (nk, nj, ni): 0 at nodes on a pole of the grid, which have
+    neither area nor volume, and 1 elsewhere. `state`: the device state of the box."""
     counted = np.ones(state.block.x.shape)
     for patch in solver.cut.patches:
         if patch.block == state.index and patch.condition.kernel == "pole":
@@ -122,13 +127,14 @@ def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
 
 
 def dimension(solver: Solver) -> int:
-    """Return the number of dimensions of the integrals: 1, 2 or 3."""
+    """Return the number of dimensions of integrals over the grid: 1, 2 or 3; it is 3 in axisymmetric flow."""
     return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 
 def pad(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
-    """Copy `values` (nk, nj, ni) to an array with ghosts on the solver's device, of the number type of work arrays. The
-    ghosts are zero."""
+    """Return a device array with `values` (nk, nj, ni) in its interior and zeros in its ghost nodes, of the
+    floating-point type of work arrays. `state`: the device state of the box of nodes, which has the shape with
+    ghosts."""
     array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values
     return solver.backend.to_device(array)

@@ -1,5 +1,5 @@
-"""Samples that consist of a few numbers. Launches compute them on the device, and the host reads them during the next
-steps of the device."""
+"""Samples of monitors that consist of a few numbers. The device computes them, and the host reads them while the device
+computes the next steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,9 +17,9 @@ _Fetched: TypeAlias = "dict[DeviceMonitor, Callable[[], np.ndarray]]"
 
 
 class DeviceMonitor(Monitor):
-    """A monitor whose samples are numbers that launches write to the memory of the device: `count` numbers of the array
-    that all monitors share, or the numbers in an `array` of its own. `ghosts`: whether the launches need the halos of
-    the state. `deferred`: whether the host may read the numbers later."""
+    """Base class of monitors whose samples are numbers that kernels write to device memory: `count` numbers in an array
+    that all monitors share, or the device `array` of this monitor. `ghosts`: whether the kernels need the halos of the
+    state. `deferred`: whether the host may read the numbers later."""
 
     count = 0
     array: Any = None
@@ -29,33 +29,37 @@ class DeviceMonitor(Monitor):
     _samples: "DeviceSamples | None" = None
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the launches that write the numbers to `numbers`, float64 (count,) on the device, or to the monitor's
-        own array."""
+        """Return the kernel launches that compute a sample of this monitor. They write to `numbers`, a device array
+        float64 (count,), or to the attribute `array`."""
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
-        """Return the value of every column at a sample taken at `time`, in L / c_ref. `numbers`: the numbers of this
-        rank, an array (count,) or of the shape of `array`. The method is called for each sample in order.
-        Collective."""
+        """Return a sample of this monitor, with a value for each column of its history, from the numbers that the
+        device computed. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. `time`: the
+        time of the sample, in units of L / c_ref (length scale over sound speed). Called for each sample in order. All
+        ranks must call this method."""
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
-        """True if a sample will be taken after step `step`, at an interval in steps, and the host may read its numbers
-        later."""
+        """Return whether a sample is due after step `step` by an interval in steps, so that its kernels can be launched
+        before the host waits for this step. False if the host must read the numbers at once."""
         return self.deferred and self._clock.due_after(step)
 
     def join(self, samples: "DeviceSamples") -> None:
-        """Take samples together with the other monitors of `samples`, which must include this one."""
+        """Take the samples of this monitor together with those of other monitors. `samples`: the object that computes
+        them, which must include this monitor."""
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
-        """Return the numbers of this monitor for the current state, a host array (count,) or of the shape of
-        `array`."""
+        """Compute the numbers from which a sample for the current state follows, and return them, a host array (count,)
+        or of the shape of `array`."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
+        """Return a sample of this monitor for the current state, with a value for each column of its history. All ranks
+        must call this method."""
         return self.values(self.numbers(solver), solver.time)
 
     def _take(self, solver: Solver) -> None:
@@ -65,7 +69,9 @@ class DeviceMonitor(Monitor):
             super()._take(solver)
 
     def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
-        """Store the sample that was taken after `step` steps, at `time`. `numbers`: as in `values`. Collective."""
+        """Append the sample after step `step`, at `time` in units of L / c_ref (length scale over sound speed), to the
+        history. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. All ranks must call
+        this method."""
         self._add(step, time, self.values(numbers, time))
 
     def _deliver(self) -> None:
@@ -73,10 +79,12 @@ class DeviceMonitor(Monitor):
             self._samples.deliver()
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint, after all samples have been stored. All ranks must call this method."""
         self._deliver()
         return super().capture()
 
     def finish(self, solver: Solver) -> None:
+        """Store the samples that are still on the device, and the last sample. All ranks must call this method."""
         try:
             self._deliver()
         finally:
@@ -84,10 +92,10 @@ class DeviceMonitor(Monitor):
 
 
 class DeviceSamples(Attachment):
-    """The numbers of all `monitors`, in one array on the device. One set of launches computes the numbers of all
+    """The samples of all `monitors`, in one array on the device. One set of launches computes the numbers of all
     monitors that are due after a step, and one copy fetches them. The host stores them while the device computes the
     next steps. If the host knows beforehand which monitors are due, the launches and the copy follow the launches of
-    the step, before the host waits for it. This attachment must come after the monitors."""
+    the step, before the host waits for it. In the list of attachments this object must come after the monitors."""
 
     name = "samples on the device"
 
@@ -105,28 +113,34 @@ class DeviceSamples(Attachment):
             monitor.join(self)
 
     def take(self, monitor: DeviceMonitor) -> None:
-        """Take a sample of `monitor` after the present step."""
+        """Request a sample of `monitor` after the present step; `after_step` computes it with the samples of other
+        monitors."""
         self._due.append(monitor)
 
     def read(self, monitor: DeviceMonitor) -> np.ndarray:
-        """Return the numbers of `monitor` for the current state: float64 (count,), or an array of the shape of
-        `monitor.array`."""
+        """Compute the numbers from which a sample of `monitor` for the current state follows, wait for them and return
+        them: a float64 array (count,), or an array of the shape of `monitor.array`."""
         self._launch([monitor])
         found = self._numbers[self._places[monitor]] if monitor.array is None else monitor.array
         return np.asarray(self._solver.backend.to_host(found))
 
     def steps_left(self, solver: Solver) -> int:
+        """Return a number of steps that is never reached, since the monitors determine when samples are due."""
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
+        """Compute the samples that monitors have requested before the first step. All ranks must call this method."""
         self.after_step(solver)
 
     def launch_ahead(self, solver: Solver, step: int) -> None:
+        """Launch the kernels of samples that are due after step `step`, before the host waits for this step."""
         if due := [monitor for monitor in self._places if monitor.due_after(step)]:
             self._launch(due)
             self._ahead = self._fetch(due)
 
     def after_step(self, solver: Solver) -> None:
+        """Compute the samples that monitors have requested after this step, and begin to copy them to the host. All
+        ranks must call this method."""
         coming, self._ahead = self._ahead, {}
         if not self._due:
             return
@@ -139,7 +153,8 @@ class DeviceSamples(Attachment):
         solver.device_resident_steps.beside(self.deliver)
 
     def deliver(self) -> None:
-        """Store the samples that are being fetched. Collective."""
+        """Wait for the samples that are being copied to the host, and pass them to their monitors. All ranks must call
+        this method."""
         if self._coming is None:
             return
         (step, time, coming), self._coming = self._coming, None

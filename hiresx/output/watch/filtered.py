@@ -1,9 +1,10 @@
-"""Samples of the flow at nodes. Each is a weighted mean of the time steps around it, summed on the device.
+"""Samples of the flow at nodes that are filtered against aliasing. Each sample is a weighted mean over the time steps
+around it, summed on the device.
 
-Four running means over the interval between samples (kernels/filter.h): a frequency f passes with sinc(f T)^4. Tones
-that appear at a quarter of the sampling rate or below by aliasing are damped by 38 dB or more relative to a tone at
-that frequency. Multiples of the sampling rate, which would appear as a change of the mean, are removed.
-"""
+The filter consists of four running means over the interval T between samples (kernels/filter.h): a frequency f passes
+with the factor sinc(f T)^4. Tones that appear at a quarter of the sampling rate or below by aliasing are damped by 38
+dB or more relative to a tone at that frequency. Multiples of the sampling rate, which would appear as a change of the
+mean, are removed."""
 
 import math
 import time as wall
@@ -33,15 +34,16 @@ STAY, BYTES, SECONDS = MOST_SAMPLES, 1 << 26, 0.25
 
 
 class FilteredNodes(Attachment):
-    """The samples at `nodes` of all probes with the sampling times of `spec`, as weighted means over time steps.
+    """Filtered samples of the flow at `nodes`, for all probes with the sampling times of the table `spec` of the case.
+    Each sample is a weighted mean over time steps.
 
     - `samples`: number of intervals that have ended. With the end of interval n, the sample at the end of interval n -
       2 is complete.
     - `continued`: whether a run that continues has the sums of the earlier run.
     - `readers`: probes that receive complete samples. They are called with the number of the first sample, and the flow
-      (samples, variables, nodes), with the variables in the order of `names` and the nodes in that of `columns` (m,).
-    - `by_itself`: whether the device takes samples without the host.
-    """
+      (samples, variables, nodes), with the variables in the order of `names` and the nodes in the order of `columns`
+      (m,).
+    - `by_itself`: whether the device takes samples without the host."""
 
     def __init__(self, solver: Solver, spec: SampledTable, nodes: SampledNodes):
         self._solver, self._nodes = solver, nodes
@@ -69,9 +71,11 @@ class FilteredNodes(Attachment):
         self._leave: list[Callable[[], None]] = []
 
     def steps_left(self, solver: Solver) -> int:
+        """Return a number of steps that is never reached, since the probes determine when samples are due."""
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
+        """Begin the weighted sums of the first filtered sample, or continue the sums of a checkpoint."""
         if self._leave:
             return
         begins, position = self._began()
@@ -93,7 +97,8 @@ class FilteredNodes(Attachment):
         self._leave.append(solver.look_at_steps(calls))
 
     def sample(self) -> None:
-        """Take the samples of the intervals that have ended, one or more, and begin the next interval. Collective."""
+        """Complete the intervals between samples that have ended with this time step, one or more, and begin the next
+        interval. All ranks must call this method."""
         solver = self._solver
         self._times.mark(solver.steps, solver.time)
         if self._step == solver.steps:
@@ -107,27 +112,29 @@ class FilteredNodes(Attachment):
 
     @property
     def every(self) -> float:
-        """Time between samples, in L / c_ref."""
+        """Time between samples, in units of L / c_ref (length scale over sound speed)."""
         assert self._every_time is not None
         return self._every_time
 
     @property
     def next(self) -> float:
-        """Time of the next sample, in L / c_ref."""
+        """Time at which the next interval between samples ends, in units of L / c_ref (length scale over sound
+        speed)."""
         return self._times.next_time
 
     @property
     def room(self) -> int:
-        """Number of samples for which the device has free memory."""
+        """Number of further samples that fit into the device memory before the host must fetch them."""
         return self._stay - self._waiting
 
     @property
     def slot(self) -> int:
-        """Index of the first free sample in the memory of the device."""
+        """Index in the device memory at which the next sample is stored."""
         return self._waiting
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
-        """Record that the device took `samples`: for each the number of steps before it and its time."""
+        """Record that the device has taken samples without the host. `samples`: for each the number of steps before it
+        and its time in units of L / c_ref (length scale over sound speed)."""
         for step, time in samples:
             self._times.mark(step, time)
             self._end_interval(step)
@@ -152,7 +159,7 @@ class FilteredNodes(Attachment):
             self._solver.device_resident_steps.beside(self._deliver)
 
     def fetch(self) -> None:
-        """Pass all complete samples to the readers. Collective."""
+        """Copy all complete samples to the host and pass them to the probes. All ranks must call this method."""
         self._deliver()
         if self._waiting:
             self._begin_fetching()
@@ -180,12 +187,14 @@ class FilteredNodes(Attachment):
         return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
-        """Return the samples that are not complete (samples, variables, nodes), computed as if the flow were constant
-        from now on. Collective."""
+        """Return the last samples, whose weighted means are not complete, computed as if the flow stayed constant from
+        now on: an array (samples, variables, nodes). All ranks must call this method."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the sums of the samples that are not complete. All complete samples are
+        passed to the probes before. All ranks must call this method."""
         self.fetch()
         rows = 2 + (1 + SUMS) * self._variables
         held = self._nodes.together(self._of_parts([part.stored_values() for part in self._parts], rows))
@@ -193,7 +202,8 @@ class FilteredNodes(Attachment):
         return {"nodes": self._nodes.ids, "held": held, "samples": self.samples, "step": step}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the sums that `capture` returned. Sums of nodes that were not captured start again at zero."""
+        """Restore the sums of incomplete samples from a checkpoint. `captured`: the result of `capture`. The sums of
+        nodes that are not in it start again at zero."""
         known, held = np.asarray(captured["nodes"]), np.asarray(captured["held"], dtype=float)
         wanted = self._nodes.ids[self._nodes.mine]
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -205,6 +215,7 @@ class FilteredNodes(Attachment):
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
+        """End the weighted sums, which were computed with every time step."""
         while self._leave:
             self._leave.pop()()
 

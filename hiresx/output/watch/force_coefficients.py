@@ -14,14 +14,14 @@ _ALONG_UP = 1e-6
 
 
 class ForceCoefficients:
-    """Coefficients of the forces on nodes, by the `spec` of the table `key` of a case. Forces are divided by rho V^2/2
-    and the reference area, the moment also by the reference length.
+    """Lift, drag, side force and pitching moment coefficients of the force on a body. Forces are divided by rho V^2/2
+    and the reference area, the moment also by the reference length. `spec`: the table of the case with these
+    references. `key`: the name of this table in error messages.
 
     Drag is the component along the velocity of the stream. Lift is normal to it, in the plane of the velocity and `up`.
     The side force is along the vector product lift x drag. The moment about this direction through `centre` is positive
     if it turns the upstream side upwards. `dimensions`: number of dimensions of the flow; with less than three there is
-    no side force. Raises HiresxError for axisymmetric flow, for a stream at rest, and for a stream parallel to `up`.
-    """
+    no side force. Raises HiresxError for axisymmetric flow, for a stream at rest, and for a stream parallel to `up`."""
 
     def __init__(self, key: str, spec: Spec, case: Case, dimensions: int):
         if case.axisymmetric:
@@ -51,7 +51,7 @@ class ForceCoefficients:
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Descriptions of the coefficients, in the order of the rows of `values`."""
+        """Descriptions of the coefficients as columns of a history, in the order of the rows of `values`."""
         side = [("side_coefficient", "side force")] if self._in_space else []
         named = [("lift_coefficient", "lift"), ("drag_coefficient", "drag"), *side]
         return [
@@ -60,12 +60,13 @@ class ForceCoefficients:
         ]
 
     def arms(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the vectors from the centre of the moment to the nodes at x, y, z (3, n)."""
+        """Return the lever arms (3, n) of forces at points: the vectors from the centre of the moment to `nodes` (3,
+        n), the coordinates x, y, z of the points."""
         return nodes - self._centre
 
     def values(self, force: np.ndarray, moment: np.ndarray) -> np.ndarray:
-        """Return the contribution of a force to each coefficient, an array (columns, ...) in the order of `columns`.
-        `force` (3, ...): the force, in the units of the case. `moment`, of the same shape: its moment about the centre.
-        """
+        """Return the coefficients of a force, or its contributions to them, an array (columns, ...) in the order of
+        `columns`. `force` (3, ...): x, y and z components, in units of rho_ref c_ref^2 L^2 (in plane flow rho_ref
+        c_ref^2 L). `moment` (3, ...): the moment of this force about the centre."""
         along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
         return np.stack([*(direction @ force for direction in along), self._side @ moment / self._length]) / self._scale

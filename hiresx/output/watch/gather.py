@@ -9,9 +9,9 @@ from hiresx.solver import Solver
 
 
 class Take:
-    """A reader of the state at n nodes of the parts of this rank. `states` (n,): for each node the index of its part in
-    `solver.states`. `places` (n,): its flat index in the padded arrays of this part. Only these nodes are copied from
-    the device, each once."""
+    """Reader of the flow at n nodes that this rank computes. `states` (n,): for each node the index in `solver.states`
+    of the box of nodes that contains it. `places` (n,): its flat index in the arrays of this box with ghosts. Only
+    these nodes are copied from the device, each once."""
 
     def __init__(self, solver: Solver, states: np.ndarray, places: np.ndarray):
         self._backend, self._gas = solver.backend, Gas.of(solver.case)
@@ -36,10 +36,10 @@ class Take:
 
 
 class SampledNodes:
-    """Nodes of whole blocks, each listed once, with the ranks that own them. `ids` (n,): the number of each node, in
-    ascending order. `mine`: the positions in `ids` of the nodes of this rank. `states` and `places`: for each node of
-    this rank the index of its part in `solver.states`, and its flat index in the padded arrays of this part.
-    Collective."""
+    """A set of nodes of whole blocks, each listed once, and the ranks that compute them. `ids` (n,): a number for each
+    node, in ascending order. `mine`: the positions in `ids` of the nodes of this rank. `states` and `places`: for each
+    node of this rank the index in `solver.states` of the box that contains it, and its flat index in the arrays of this
+    box with ghosts. All ranks must construct this object."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (m,) and `nodes` (3, m), index triples (i, j, k) in these; those that are given twice count once."""
@@ -57,13 +57,15 @@ class SampledNodes:
         self._order[np.concatenate(by_rank)] = np.arange(len(first))
 
     def together(self, values: np.ndarray) -> np.ndarray:
-        """Gather `values` (m, own nodes) of all ranks as float64 (m, n) in the order of `ids`, on all ranks.
-        Collective."""
+        """Gather the values of all ranks at their nodes, and return them on all ranks as a float64 array (m, n), with
+        the nodes in the order of `ids`. `values`: m values at each node of this rank, an array (m, nodes of this rank).
+        All ranks must call this method."""
         return self.gather_by_rank(values)[:, self._order]
 
     def gather_by_rank(self, values: np.ndarray) -> np.ndarray:
-        """Gather `values` (m, own nodes) of all ranks as an array (m, n) on all ranks, with the nodes in the order of
-        the ranks: those of rank 0 first, then those of rank 1, and so on. Collective."""
+        """Gather the values of all ranks at their nodes, and return them on all ranks as an array (m, n), with the
+        nodes in the order of the ranks: the nodes of rank 0 first, then the nodes of rank 1, and so on. `values`: m
+        values at each node of this rank, an array (m, nodes of this rank). All ranks must call this method."""
         if self._comm.mpi_comm is None:
             return values
         rows = np.empty((len(self.ids), len(values)))
@@ -73,13 +75,13 @@ class SampledNodes:
 
     @property
     def before(self) -> int:
-        """Number of nodes of the ranks before this one."""
+        """Number of nodes of this set on ranks with lower numbers than this rank."""
         return sum(self._counts[: self._comm.rank])
 
 
 class Gather:
-    """The flow at nodes of whole blocks, on all ranks. Each rank reads the nodes of its own parts. `blocks`: the number
-    of the block of each node. `nodes`: its indexes i, j, k. Collective."""
+    """The flow at selected nodes of whole blocks, on all ranks. Each rank reads the nodes that it computes. `blocks`:
+    the number of the block of each node. `nodes`: its indexes i, j, k. All ranks must construct this object."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """See `SampledNodes`."""

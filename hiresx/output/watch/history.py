@@ -37,8 +37,8 @@ _PIECE = 1 << 20  # number of bytes that are read at once
 
 
 class Column(NamedTuple):
-    """A quantity that every sample of a history has. `name`: its name. `long_name`: its description. `units`: its unit,
-    such as "c_ref"; "1" for a number without dimension."""
+    """A quantity that every sample of a history has, such as "p". `long_name`: its description. `units`: its unit, such
+    as "c_ref"; "1" for a number without dimension."""
 
     name: str
     long_name: str
@@ -52,13 +52,12 @@ TIME = Column("time", "time", "L / c_ref")
 
 
 class History:
-    """The history of the monitor `name`. Each sample has a step, a time and a value for each column, or for each column
-    and place.
+    """Writer of the history of the monitor `name`. Each sample has a step, a time and a value for each column, or for
+    each column and place. `columns`: descriptions of the quantities.
 
-    `kind`: the type of the monitor. `places`: coordinates (n, 3), in L. `folder`: the folder of the file <name>.nc; if
-    it is None, the samples are stored in memory. Nothing is written before `start`. `numbers`: type of the columns in
-    the file, ">f8" or ">f4".
-    """
+    `kind`: the type of the monitor. `places`: coordinates (n, 3), in units of the length scale L. `folder`: the folder
+    of the file <name>.nc; if it is None, the samples are stored in memory. Nothing is written before `start`.
+    `numbers`: type of the columns in the file, ">f8" or ">f4"."""
 
     # Descriptions of the differences between the file of a changed monitor and this one.
     _kind_of_change = "columns or places"
@@ -92,7 +91,7 @@ class History:
         self._header = b""
 
     def define(self, columns: Sequence[Column]) -> None:
-        """Set the descriptions of the columns. This must be called before `start`."""
+        """Set the quantities that each sample has. Call this method before `start`."""
         self.columns = tuple(columns)
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)
@@ -101,17 +100,15 @@ class History:
         )
 
     def start(self, kept: int | None = None, restarted: bool = False, digest: int | None = None) -> int:
-        """Begin a new history, or continue the existing one after its first `kept` samples. Later samples are removed,
-        since they will be taken again. `digest`: the digest of the first `kept` samples, if it is known. Returns the
-        number of samples.
+        """Begin a new history, or continue the existing one after its first `kept` samples, and return the number of
+        samples. Later samples are removed, since they will be taken again. `digest`: the checksum of the first `kept`
+        samples, if it is known.
 
-        A `restarted` run renames a file that it cannot continue, and begins a new one; `notes` say so. The file becomes
-        <name>.before-<step>.nc if its columns, places or attributes differ (because the monitor was changed), or if the
-        checkpoint has no data on it (`kept` is None). A damaged file becomes <name>.nc.damaged.
-
-        Raises HiresxError if the file has too few samples or different ones, such as those of another run, and if it
-        cannot be written.
-        """
+        `restarted`: whether the run continues from a checkpoint. It then renames a file that it cannot continue, and
+        begins a new one; `notes` say so. The file becomes <name>.before-<step>.nc if its columns, places or attributes
+        differ (because the monitor was changed), or if the checkpoint has no data on it (`kept` is None). A damaged
+        file becomes <name>.nc.damaged. Raises HiresxError if the file has too few samples or different ones, such as
+        those of another run, and if it cannot be written."""
         self.close()
         if self.path is None:
             del self._rows[kept or 0 :]
@@ -131,9 +128,9 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample. `step` and `time`: its step, and its time in L / c_ref. `values`: the values by column; a
-        column that is missing is NaN. Returns the number of samples. Raises HiresxError if the sample cannot be
-        written."""
+        """Append a sample and return the number of samples. `step`: its time step. `time`: in units of L / c_ref
+        (length scale over sound speed). `values`: the values by column; a column that is missing is NaN. Raises
+        HiresxError if the sample cannot be written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:
@@ -147,7 +144,8 @@ class History:
         return self.samples
 
     def sync(self) -> None:
-        """Wait until every sample is on disk. Raises HiresxError if this fails, or if the file was removed."""
+        """Wait until every sample of the history is on disk. Raises HiresxError if this fails, or if the file was
+        removed."""
         if self._file is None:
             return
         with files.naming_errors(self._there):
@@ -157,7 +155,7 @@ class History:
             raise HiresxError(f"{self.path} was removed while the run writes to it", "restart from a checkpoint")
 
     def close(self) -> None:
-        """Close the file, if one is open. `start` opens it again."""
+        """Close the history file, if it is open. `start` opens it again."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -167,8 +165,8 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """Return the samples that are stored in memory: for each column an array (samples,), or (samples, places). The
-        result is empty if they are in a file."""
+        """Return the samples of a history that is kept in memory: for each column an array (samples,), or (samples,
+        places). The result is empty if the samples are in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:
@@ -176,7 +174,8 @@ class History:
         return {name: _to_native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
-        """Restore the samples `memory`, which `History.memory` returned. Nothing is restored if the columns differ."""
+        """Restore the samples of a history that is kept in memory. `memory`: the result of `History.memory`. Nothing is
+        restored if the columns differ."""
         if self.path is not None or memory.keys() != set(self._record.names or ()):
             return
         rows = np.zeros(len(memory[STEP.name]), self._record)
@@ -185,7 +184,7 @@ class History:
         self._rows = [row.tobytes() for row in rows]
 
     def table(self) -> "HistoryTable":
-        """Return the table of all samples so far."""
+        """Return all samples of this history so far as a `HistoryTable`."""
         if self.path is not None and self.path.exists():
             return read(self.path)
         columns = {column.name: column for column in (STEP, TIME, *self.columns)}
@@ -338,10 +337,10 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 
 @dataclass
 class HistoryTable:
-    """A history that was read from its file. `name`: the name of the monitor. `kind`: the type of the monitor. `data`:
-    the columns by name, each (n,) for n samples, or (n, places) if there are places; step and time are first.
-    `columns`: the descriptions of the columns. `places` (places, 3): coordinates in L, or None. `filter`: how the
-    samples were filtered."""
+    """The samples of a history that was read from its file. `name`: the name of the monitor. `kind`: the type of the
+    monitor. `data`: the columns by name, each (n,) for n samples, or (n, places) if there are places; step and time are
+    first. `columns`: the descriptions of the columns. `places` (places, 3): coordinates in units of the length scale L,
+    or None. `filter`: how the samples were filtered against aliasing."""
 
     name: str
     kind: str
@@ -352,17 +351,17 @@ class HistoryTable:
 
     @property
     def samples(self) -> int:
-        """The number of samples."""
+        """The number of samples in the history."""
         return len(self.data["step"])
 
     @property
     def quantities(self) -> list[str]:
-        """The columns besides step and time."""
+        """Names of the columns except step and time."""
         return [name for name in self.data if name not in (STEP.name, TIME.name)]
 
     def flat(self) -> dict[str, np.ndarray]:
-        """Return the columns by name as arrays (n,). A column of several places is split into name_0, name_1, ...; a
-        column of a single place keeps its name."""
+        """Return the columns by name as arrays (samples,). A column with several places is split into name_0, name_1,
+        ...; a column with a single place keeps its name."""
         found = {}
         for name, values in self.data.items():
             if values.ndim == 1:
@@ -374,7 +373,7 @@ class HistoryTable:
         return found
 
     def write_csv(self, stream: TextIO) -> None:
-        """Write the table to `stream` as comma-separated values, with all digits."""
+        """Write the samples to `stream` as comma-separated values with all digits, a line for each sample."""
         flat = self.flat()
         stream.write(",".join(flat) + "\n")
         for row in zip(*(values.tolist() for values in flat.values()), strict=True):
@@ -382,8 +381,8 @@ class HistoryTable:
 
 
 def read(path: str | Path) -> HistoryTable:
-    """Read the history file `path`. A run may still be writing to it. Raises HiresxError if it is missing or not a
-    history."""
+    """Read the history file `path` and return its samples as a table. A run may still be writing to the file. Raises
+    HiresxError if it is missing or not a history."""
     netCDF4 = library()
 
     path = Path(path)
@@ -413,8 +412,9 @@ def read(path: str | Path) -> HistoryTable:
 
 
 def check_header(file: BinaryIO) -> None:
-    """Check the header of a netCDF file of the classic format. Raises ValueError if it is inconsistent: because of a
-    damaged number the library would allocate gigabytes. Files of other netCDF formats are not checked."""
+    """Raise ValueError if the header of an open netCDF file of the classic format is inconsistent. Otherwise the netCDF
+    library would allocate gigabytes because of a damaged number. `file`: the file, at its beginning. Files of other
+    netCDF formats are not checked."""
     if file.read(3) != b"CDF":
         return
     if file.read(1) != b"\x02":
@@ -464,5 +464,5 @@ def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
 
 
 def histories(run: str | Path) -> dict[str, Path]:
-    """Return the histories of a run directory by name, in alphabetical order."""
+    """Return the paths of the history files in the run directory `run` by name, in alphabetical order."""
     return {path.stem: path for path in sorted((Path(run) / FOLDER).glob("*.nc"))}

@@ -1,9 +1,8 @@
-"""Interpolation of the flow to many positions on the device. Only the results are copied to the host.
+"""Interpolation of the flow to many positions on the device, from which only the results are copied to the host.
 
 The interpolation is of sixth order, with the polynomials and the kernel of patched interfaces (`hiresx.grid.patched`,
-kernels/boundary/patched.h). Every part sums over the nodes of a stencil that belong to it, and rank 0 adds these sums
-in the order of the parts.
-"""
+kernels/boundary/patched.h). For each box of nodes of a rank the device sums over the nodes of a stencil that lie in the
+box, and rank 0 adds these sums in a fixed order."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -30,9 +29,9 @@ _SEEDS = 6
 
 
 def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the block (n,) of each place, and its real indexes (n, 3) in this block, on the finest level that contains
-    it. `places` (n, 3): coordinates in L. Raises HiresxError for places outside the grid. `who`: the beginning of the
-    message."""
+    """Return the block (n,) that contains each point, and the point's real-valued indexes i, j, k (n, 3) in this block,
+    on the finest level of refinement there. `places` (n, 3): coordinates in units of the length scale L. `who`: the
+    beginning of the error message. Raises HiresxError for points outside the grid."""
     block, xi = np.full(len(places), -1), np.zeros((len(places), 3))
     left, levels = np.arange(len(places)), decomposition.levels
     of = np.zeros(len(decomposition.blocks), int) if levels is None else np.array([t.level for t in levels.tiles])
@@ -120,9 +119,10 @@ def _locate_from_more_starts(
 
 
 class Interpolation:
-    """The interpolation of the conservative state at n places. `block` (n,): the whole block of each place. `xi` (n,
-    3): its real indexes in this block. `key`: a name for the set of places, by which results are cached. `calls`: the
-    launches that write the result into `array` on the device. Collective."""
+    """Interpolation of the conservative variables to n points. `block` (n,): the block that contains each point. `xi`
+    (n, 3): the point's real-valued indexes i, j, k in this block. `key`: a name for the set of points, by which results
+    are cached. `calls`: the launches that write this rank's part of the sums into `array` on the device. All ranks must
+    construct this object."""
 
     def __init__(self, solver: Any, key: Hashable, block: np.ndarray, xi: np.ndarray):
         self._comm = solver.comm
@@ -167,8 +167,8 @@ class Interpolation:
             row += n
 
     def state(self, held: np.ndarray) -> np.ndarray | None:
-        """Return rho, rho u, rho v, rho w and e at the places on rank 0, float64 (5, n), in the scales of the case, and
-        None on other ranks. `held`: a copy of `array` of this rank. Collective."""
+        """Return rho, rho u, rho v, rho w and e at the points on rank 0, float64 (5, n), in the scales of the case, and
+        None on other ranks. `held`: a host copy of `array` on this rank. All ranks must call this method."""
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)

@@ -1,11 +1,10 @@
-"""Averages over homogeneous index directions, computed on the device. Each sample is averaged over the directions
+"""Averages over homogeneous index directions, computed on the device. Each sample is averaged over these directions
 first, and then added to the time average.
 
-A thread averages over some nodes of a line (`average_lines`); these nodes are called a lane. The averages of the lanes
-of a line are merged with the earlier ones (`merge_averages`). If lines are cut among parts, each part stores the
-averages of the whole line. All parts merge the contributions in the same order, so that their results are identical to
-the last bit.
-"""
+A thread averages over some nodes of a grid line (`average_lines`); these nodes are called a lane. The averages of the
+lanes of a line are merged with the earlier ones (`merge_averages`). If lines are divided between boxes of nodes, each
+box stores the averages of the whole line. For all boxes the contributions are merged in the same order, so that the
+results are identical to the last bit."""
 
 import math
 from collections.abc import Sequence
@@ -49,16 +48,15 @@ class _Lines:
 
 
 class LineAverages:
-    """Averages of the flow of `solver` over all nodes of the grid lines along the index directions `over`, such as
-    ("i", "k"). `kinds`: the averages to compute, as `hiresx.device.averaging.kinds` returns them. `velocities`: the
-    mean velocities that a budget needs; None without a budget.
+    """Time averages of the flow of `solver` that are also averaged over all nodes of the grid lines along the index
+    directions `over`, such as ("i", "k"). `kinds`: the averages to compute, as `hiresx.device.averaging.kinds` returns
+    them. `velocities`: the mean velocities that a budget needs; None without a budget.
 
     `directions`: the homogeneous directions of each whole block, as `hiresx.decomposition.homogeneous` returns them.
-    The averages of a whole block form an array with one node along each direction in `over`. `boxes`: for each part of
-    this rank the half-open range (i, j, k) of this array that belongs to the part. `owned`: the numbers of those parts
-    that contain the first nodes of their lines.
-
-    Raises HiresxError for a block that is not homogeneous along one of `over`."""
+    The averages of a whole block form an array with one node along each direction in `over`. `boxes`: for each box of
+    nodes that this rank computes, the half-open range (i, j, k) of this array to which it contributes. `owned`: the
+    numbers of those boxes that contain the first nodes of their lines. Raises HiresxError for a block that is not
+    homogeneous along one of `over`."""
 
     def __init__(self, solver: Solver, over: Sequence[str], kinds: Sequence[str], velocities: Velocities | None):
         self._solver, self._over, self._velocities = solver, tuple(over), velocities
@@ -95,17 +93,19 @@ class LineAverages:
 
     @property
     def bytes(self) -> int:
-        """Device memory in bytes of the intermediate results of a sample. The averages themselves are not counted."""
+        """Device memory, in bytes, for intermediate results of a sample. The averages are not included."""
         arrays = [array for lines in self._lines for array in (lines.lanes, lines.weights, lines.sample)]
         return sum(array.nbytes for array in arrays if array is not None)
 
     def zeros(self) -> list[Any]:
-        """Return the averages of each part before the first sample: zeros (quantities, nk, nj, ni) on the device."""
+        """Return new arrays for the averages, before the first sample: for each box of nodes of this rank a device
+        array (quantities, nk, nj, ni) of zeros."""
         return [self._solver.backend.zeros((self._quantities, *lines.shape)) for lines in self._lines]
 
     def sample(self, means: Sequence[Any], before: float) -> None:
-        """Add the present flow to the averages `means` of each part. `before`: the total weight of the earlier samples
-        divided by that of this one. Collective."""
+        """Add the present flow to the averages. `means`: for each box of nodes of this rank the device array of
+        averages. `before`: the total weight of the earlier samples divided by the weight of this sample. All ranks must
+        call this method."""
         for lines, mean in zip(self._lines, means, strict=True):
             self._average(lines)
             if self._cut:

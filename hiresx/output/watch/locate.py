@@ -1,9 +1,8 @@
-"""Location of points in a multi-block curvilinear grid, and the stencils of the interpolation there.
+"""Location of points in a multi-block curvilinear grid, and the stencils of the interpolation to them.
 
 Coordinates and flow are interpolated with the same tensor product of Lagrange polynomials through six nodes per
 direction, in index space. A stencil extends through connections, so that points between two blocks, or in the last cell
-of a period, need no special treatment. At physical faces it becomes one-sided.
-"""
+of a period, need no special treatment. At physical faces it becomes one-sided."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,10 +40,10 @@ TRIALS, LIKELY = 30, 4
 
 @dataclass(frozen=True)
 class Location:
-    """A point in the grid and the stencil by which the flow is interpolated there. `block`: the number of its block.
-    `index`: its real indexes (i, j, k). `blocks` (n,): the block of each node of the stencil. `nodes` (3, n): its
-    indexes (i, j, k). `weights` (n,): its weight. `turns` (3, 3, n): the matrix by which connections rotate a vector at
-    this node."""
+    """The position of a point in the grid and the stencil by which the flow is interpolated to it. `block`: the number
+    of the block that contains the point. `index`: the point's real-valued indexes (i, j, k). `blocks` (n,): the block
+    of each node of the stencil. `nodes` (3, n): the node's indexes (i, j, k). `weights` (n,): its weight. `turns` (3,
+    3, n): the matrix by which connections rotate a vector at this node."""
 
     block: int
     index: tuple[float, float, float]
@@ -73,7 +72,7 @@ class _Nodes(NamedTuple):
 
 
 class Locator:
-    """Search for points in the blocks of a decomposition."""
+    """Search for the blocks and stencils of points in the grid `decomposition`."""
 
     def __init__(self, decomposition: Decomposition):
         self._blocks = decomposition.blocks
@@ -91,19 +90,22 @@ class Locator:
         self._bricks: dict[int, _Bricks] = {}
 
     def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
-        """Return the location of `point` (x, y, z), in L, in the first block that contains it, on the finest level
-        there; None if it lies outside the grid."""
+        """Return the block, the indexes and the interpolation stencil of `point` (x, y, z), in units of the length
+        scale L. If several blocks contain it, the first block of the finest level is taken. Returns None if the point
+        lies outside the grid."""
         return self.find_all(np.reshape(point, (1, 3)))[0]
 
     def find_all(self, points: Sequence[Sequence[float]] | np.ndarray) -> list[Location | None]:
-        """Return for each of `points` (n, 3) the result of `find`."""
+        """Return the block, the indexes and the interpolation stencil of each of `points` (n, 3), in units of the
+        length scale L; None for a point outside the grid."""
         places = np.reshape(np.asarray(points, dtype=float), (-1, 3))
         chunks = (places[n : n + CHUNK] for n in range(0, len(places), CHUNK))
         return [found for some in chunks for found in self._find_some(some)]
 
     def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
-        """Return the locations of `points` (n, 3), as `find_all` does. Raises HiresxError for the first of them that
-        lies outside the grid. `who`: the beginning of the message. `hint`: the hint of the error."""
+        """Return the block, the indexes and the interpolation stencil of each of `points` (n, 3), in units of the
+        length scale L. Raises HiresxError for the first point outside the grid. `who`: the beginning of the error
+        message. `hint`: the advice in the error."""
         return self.check_found(points, self.find_all(points), who, hint)
 
     def check_found(
@@ -113,8 +115,9 @@ class Locator:
         who: str,
         hint: str,
     ) -> list[Location]:
-        """Return the `locations` of the `points`, which `find_all` has returned. Raises HiresxError if one of them is
-        None. `who` and `hint`: as in `locate_all`."""
+        """Return `locations`, which `find_all` has returned for `points` (n, 3), after a check that none is None.
+        Raises HiresxError for the first point outside the grid, with its nearest node. `who`: the beginning of the
+        error message. `hint`: the advice in the error."""
         found = []
         for point, location in zip(points, locations, strict=True):
             if location is None:
@@ -153,7 +156,8 @@ class Locator:
         return found
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
-        """Return the block, the node (i, j, k) and the distance, in L, of the node closest to `point` (x, y, z)."""
+        """Return the node closest to `point` (x, y, z): the number of its block, its indexes (i, j, k) and its
+        distance, in units of the length scale L."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
             asked, first = [("xyz"[d], float(point[d])) for d in block.active], 0
@@ -435,7 +439,8 @@ def _nearest(cells: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Return the products (3, ..., n) of the matrices `turns` (3, 3, n) and the `vectors` (3, ..., n), for each n."""
+    """Return the products of n matrices `turns` (3, 3, n) and n vectors, an array (3, ..., n). `vectors` (3, ..., n):
+    the components of the vectors along the first axis."""
     among = (1,) * (vectors.ndim - 2)
     return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)
 

@@ -1,4 +1,4 @@
-"""Numbers of nodes in the order of block, k, j and i, which do not depend on the partition."""
+"""Numbers of the nodes of all blocks, in the order of block, k, j and i, which do not depend on the partition."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,14 +16,16 @@ class NodeNumbers:
         self._first = np.cumsum([0, *self._sizes.prod(axis=1)])
 
     def of(self, block: Any, nodes: Any) -> np.ndarray:
-        """Return the numbers of nodes. `block`: the number of the block. `nodes`: the indexes i, j and k. Block and
-        indexes may be integers or arrays that broadcast to one shape; the result has this shape."""
+        """Return the numbers of nodes in the numbering of all blocks. `block`: the number of the block. `nodes`: the
+        indexes i, j and k. Block and indexes may be integers or arrays that broadcast to one shape; the result has this
+        shape."""
         ni, nj, (i, j, k) = self._sizes[block, 0], self._sizes[block, 1], nodes
         found: np.ndarray = self._first[block] + (k * nj + j) * ni + i
         return found
 
     def nodes(self, numbers: np.ndarray) -> np.ndarray:
-        """Return block, i, j, k, (4, ...), of the nodes with these `numbers`."""
+        """Return block, i, j and k of the nodes with the given `numbers`, an array (4, ...) for numbers of the shape
+        (...)."""
         block = np.searchsorted(self._first, numbers, side="right") - 1
         row, i = np.divmod(numbers - self._first[block], self._sizes[block, 0])
         k, j = np.divmod(row, self._sizes[block, 1])

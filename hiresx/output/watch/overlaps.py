@@ -1,4 +1,4 @@
-"""Warnings about probes whose places lie in a sponge, which damps what they record."""
+"""Warnings about probes in a sponge, which damps the flow that they record."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,9 +9,9 @@ from hiresx.rhs.layers import along, shares
 
 
 def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], Sequence[str]]]) -> Iterator[str]:
-    """Yield a warning for every probe with places in a sponge. `probes`: for each its name, its places (x, y, z) in L,
-    and the name of the block of each place. The sponges of `case` must have been placed
-    (`hiresx.rhs.layers.place_sponges`)."""
+    """Yield a warning for every probe with points in a sponge, which damps the flow there. `probes`: for each its name,
+    its points (x, y, z) in units of the length scale L, and the name of the block of each point. The sponges of `case`
+    must have been placed (`hiresx.rhs.layers.place_sponges`)."""
     for name, places, blocks in probes:
         at = np.asarray(places, dtype=float)
         for n, spec in enumerate(case.sponge):
@@ -23,5 +23,5 @@ def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], 
                 count = f"{inside.size} of {len(at)} places" if len(at) > 1 else "its place"
                 yield (
                     f'probe "{name}": {count} in sponge.{n}, at most {share.max():.0%} of its depth, the first at '
-                    f"({first}): what it sees there is damped"
+                    f"({first}): the sponge damps the recorded flow"
                 )

@@ -1,5 +1,5 @@
-"""Files with samples at many positions: a history that also contains constant data of every position, and that can be
-read in parts."""
+"""Files with samples of the flow at many points: a history that also contains constant data of every point, and that
+can be read in sections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ _COORDINATES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Kind:
-    """The type of a file with samples at places. `name`: the name of the type. `folder`: the folder of a run that
-    contains such files. `columns`: the columns of every sample. `fixed`: names of quantities that are stored once for
-    every place, besides x, y and z. `attributes`: names of attributes of the file, which are texts."""
+    """The type of a file with samples at many points, such as a surface. `name`: the name of the type. `folder`: the
+    folder of a run that contains such files. `columns`: the columns of every sample. `fixed`: names of quantities that
+    are stored once for every point, besides x, y and z. `attributes`: names of attributes of the file, which are
+    texts."""
 
     name: str
     folder: str
@@ -31,17 +32,15 @@ class Kind:
     attributes: tuple[str, ...]
 
     def files(self, run: str | Path) -> dict[str, Path]:
-        """Return the files of a run directory by name, in alphabetical order."""
+        """Return the paths of the files of this type in the run directory `run` by name, in alphabetical order."""
         return {path.stem: path for path in sorted((Path(run) / self.folder).glob("*.nc"))}
 
 
 class PlaceFile(History):
-    """Samples in <folder>/<name>.nc, in the format of `History`. A sample is written completely or not at all.
-
-    `kind`: the type of the file. `places` (n, 3): coordinates in L. `fixed`: a column and its values (n,) for each of
-    the quantities that `kind` lists as fixed. `attributes`: texts of the file by name. `precision`: "fp64" or "fp32",
-    of the samples.
-    """
+    """Writer of samples at many points to the file <folder>/<name>.nc, in the format of `History`. A sample is written
+    completely or not at all. `kind`: the type of the file. `places` (n, 3): coordinates in units of the length scale L.
+    `fixed`: a column and its values (n,) for each of the quantities that `kind` lists as fixed. `attributes`: texts of
+    the file by name. `precision`: "fp64" or "fp32", of the samples."""
 
     def __init__(
         self,
@@ -69,10 +68,10 @@ class PlaceFile(History):
 
 @dataclass(frozen=True, eq=False)
 class StoredPlaces:
-    """The samples at places that were read from the file `path`. `name`: the name of the table of the case. `records`
+    """Samples at many points that were read from the file `path`. `name`: the name of the table of the case. `records`
     (samples,): a structured array that is read from the file when it is used, with the fields step and time and one
-    field for each of `columns` with a value for every place. `fixed`: x, y, z and other constant quantities by name,
-    each (n,) for n places. `attributes`: the attributes of the file."""
+    field for each of `columns` with a value for every point. `fixed`: x, y, z and other constant quantities by name,
+    each (n,) for n points. `attributes`: the attributes of the file."""
 
     path: Path
     name: str
@@ -83,16 +82,17 @@ class StoredPlaces:
 
     @property
     def samples(self) -> int:
-        """Number of samples."""
+        """Number of samples in the file."""
         return len(self.records)
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of the columns of a sample, without step and time."""
+        """Names of the sampled quantities, such as "p", without step and time."""
         return (self.records.dtype.names or ())[2:]
 
     def fixed_columns(self, *names: str) -> np.ndarray:
-        """Return the columns `names` of the quantities that do not change in time, (n, len(names))."""
+        """Return quantities of the points that do not change in time, such as x, as an array (points, len(names)).
+        `names`: the names of the quantities."""
         return np.stack([self.fixed[name] for name in names], axis=1)
 
 
@@ -100,9 +100,9 @@ Stored = TypeVar("Stored", bound=StoredPlaces)
 
 
 def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
-    """Open the file `path` of the type `kind`, and return it as an instance of `made`. A run may still be writing to
-    the file. The samples are read when they are used. Raises HiresxError if the file is missing, truncated, or of
-    another type."""
+    """Open the file `path` with samples at many points, and return it as an instance of the class `made`. `kind`: the
+    type that the file must have. A run may still be writing to the file. The samples are read when they are used.
+    Raises HiresxError if the file is missing, truncated, or of another type."""
     netCDF4 = library()
     path = Path(path)
     try:
@@ -147,6 +147,6 @@ def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
 
 
 def normal_columns(normals: np.ndarray, outward: str) -> list[tuple[Column, np.ndarray]]:
-    """Return the columns of the unit normals (n, 3) and their values. `outward`: a description of the direction of the
-    normals."""
+    """Return the columns normal_x, normal_y and normal_z of a file, each with its values. `normals` (n, 3): unit
+    normals at n points. `outward`: a description of their direction."""
     return [(Column(f"normal_{axis}", f"{outward} along {axis}", "1"), normals[:, d]) for d, axis in enumerate("xyz")]

@@ -23,9 +23,10 @@ _ROWS = "row."
 
 
 class SampleTimes:
-    """The times of samples: every `every` steps, or at intervals `every_time` of time, in L / c_ref. Both are counted
-    from step 0 and time 0, also in a restarted run. If both are None there are no samples. `last`: the step of the last
-    sample. `next_time`: the latest time at which the next step must end."""
+    """The times of samples: every `every` steps, or at intervals `every_time` of time, in units of L / c_ref (length
+    scale over sound speed). Both are counted from step 0 and time 0, also in a restarted run. If both are None there
+    are no samples. `last`: the step of the last sample. `next_time`: the latest time at which the next step must
+    end."""
 
     def __init__(self, every: int | None, every_time: float | None):
         self.every, self.every_time = every, every_time
@@ -33,7 +34,8 @@ class SampleTimes:
         self.next_time = math.inf
 
     def begin(self, solver: Solver) -> None:
-        """Set the clock to the time at which a run begins or continues. A sample may be due at this time."""
+        """Set the time of the next sample, at the start of a run or of its continuation. A sample may be due at
+        once."""
         self._set_next(solver.time)
         if self.every_time is not None and solver.steps != self.last:
             nearest = self.every_time * round(solver.time / self.every_time)
@@ -41,7 +43,8 @@ class SampleTimes:
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
-        """True if a sample is due now. It is due only once at a step."""
+        """Return whether a sample is due at the present step and time, and record that it is taken. The result is true
+        only once at a step."""
         if solver.steps == self.last:
             return False
         if self.every is not None:
@@ -53,16 +56,18 @@ class SampleTimes:
         return due
 
     def due_after(self, step: int) -> bool:
-        """True if a sample will be due after step `step`, for samples at intervals in steps."""
+        """Return whether a sample is due after step `step` by an interval in steps."""
         return self.every is not None and step % self.every == 0 and step != self.last
 
     def mark(self, step: int, time: float) -> None:
-        """Record that a sample was taken after `step` steps, at `time` (in L / c_ref)."""
+        """Record that a sample was taken after `step` steps, at `time` in units of L / c_ref (length scale over sound
+        speed)."""
         self.last = step
         self._set_next(time)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the largest number of steps that may pass until a sample is due, for samples at intervals in steps."""
+        """Return the number of time steps until a sample is due by an interval in steps; a number that is never reached
+        if the interval is a time."""
         return MANY if self.every is None else self.every - solver.steps % self.every
 
     def _set_next(self, time: float) -> None:
@@ -76,8 +81,8 @@ def _time_tolerance(solver: Solver) -> float:
 
 
 class Monitor(Attachment):
-    """A monitor that takes samples at the times of a `SampleTimes` and stores them in a history. A subclass defines
-    `measure`. `out`: the run directory; None to store the history in memory.
+    """Base class of monitors, which take samples at the times of a `SampleTimes` and store them in a history. A
+    subclass defines `measure`. `out`: the run directory; None to store the history in memory.
 
     Every rank of `comm` measures the same values. With a directory rank 0 writes them, and an error there is raised on
     all ranks.
@@ -85,8 +90,7 @@ class Monitor(Attachment):
     An iteration towards steady flow is also sampled at the end of a run, where the flow has converged, unless an
     exception is being handled. A run that continues removes this sample, since the last checkpoint was written before
     it. `columns`: the quantities of a sample. `every`, `every_time`: intervals of samples, see `SampleTimes`. `places`:
-    coordinates (n, 3), in L, or None.
-    """
+    coordinates (n, 3), in units of the length scale L, or None."""
 
     def __init__(
         self,
@@ -109,18 +113,24 @@ class Monitor(Attachment):
 
     @property
     def notes(self) -> list[str]:
+        """Messages about the history file, for example that an earlier file was renamed. The caller prints them and
+        empties the list."""
         return self.history.notes
 
     @property
     def next_time(self) -> float:
-        """The latest time, in L / c_ref, at which the next step must end."""
+        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
+        because a sample is due."""
         return self._clock.next_time
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        """Return the value, or the array over the places, of every column. It is the same on all ranks. Collective."""
+        """Return the values of a sample by column for the current state: a number, or an array (places,) for a history
+        with places. They are the same on all ranks. All ranks must call this method."""
         raise NotImplementedError
 
     def begin(self, solver: Solver, restarted: bool) -> None:
+        """Open the history and take the first sample. `restarted`: whether the run continues from a checkpoint. All
+        ranks must call this method."""
         if self._begun:
             return
         self.history.anew = (solver.steps,)
@@ -134,6 +144,7 @@ class Monitor(Attachment):
         self.history.samples = self._keeping(lambda: self.history.start(self._kept, restarted, self._digest))
 
     def after_step(self, solver: Solver) -> None:
+        """Take a sample if one is due after this time step. All ranks must call this method."""
         if self._clock.due(solver):
             self._take(solver)
 
@@ -145,6 +156,7 @@ class Monitor(Attachment):
         self._add(solver.steps, solver.time, self.measure(solver))
 
     def steps_left(self, solver: Solver) -> int:
+        """Return the number of time steps until a sample is due by an interval in steps."""
         return self._clock.steps_left(solver)
 
     def _add(self, step: int, time: float, values: Mapping[str, Any]) -> None:
@@ -155,6 +167,8 @@ class Monitor(Attachment):
         return work() if self.history.path is None else files.on_root(self._comm, work)
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the number of samples so far and their checksum, and the samples of a
+        history in memory."""
         digest = self._keeping(self._sync_digest)
         memory = {_ROWS + name: values for name, values in self.history.memory().items()}
         last = self._clock.last
@@ -167,6 +181,7 @@ class Monitor(Attachment):
         return self.history.digest
 
     def restore(self, captured: Mapping[str, Any]) -> None:
+        """Restore the samples of a checkpoint. `captured`: the result of `capture`."""
         self._kept, self._begun = int(captured["samples"]), False
         # checkpoints of earlier versions do not have it
         self._digest = int(captured["digest"]) if "digest" in captured else None
@@ -175,10 +190,13 @@ class Monitor(Attachment):
         self.history.remember(rows)
 
     def samples_last_step(self, solver: Solver) -> bool:
-        """True if the last step of a run is sampled even if no sample is due."""
+        """Return whether the last step of a run is sampled even if no sample is due, as in an iteration towards steady
+        flow."""
         return solver.integrator.steady and bool(solver.integrator.report)
 
     def finish(self, solver: Solver) -> None:
+        """Take the last sample of an iteration towards steady flow, and close the history. All ranks must call this
+        method."""
         try:
             if self._clock.last != solver.steps and sys.exception() is None and self.samples_last_step(solver):
                 self._sample(solver)
@@ -189,10 +207,11 @@ class Monitor(Attachment):
 
 
 class MonitorToTheEnd(Monitor):
-    """Base class of monitors that sample the last step of every run, if `simulation` has checked that step."""
+    """Base class of monitors that sample the last step of every run, if the run has computed the norms of that step."""
 
     _simulation: WatchedRun
 
     def samples_last_step(self, solver: Solver) -> bool:
+        """Return whether the run has recorded its last step, which is then sampled even if no sample is due."""
         history = self._simulation.history
         return bool(history) and history[-1]["step"] == solver.steps

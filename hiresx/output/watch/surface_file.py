@@ -1,4 +1,4 @@
-"""Files of surfaces: the flow at many places, their normals and areas."""
+"""Files of surfaces: samples of the flow at the points of a surface, with their normals and areas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ _PLANE, _SPACE = "L", "L^2"
 
 
 class SurfaceFile(PlaceFile):
-    """Samples of a surface in <folder>/<name>.nc. `places`: its points. `plane`: whether the flow is plane, so that the
-    surface is a line. `precision`: "fp64" or "fp32". `form`: the shape of the surface. `sampled`: a description of the
-    samples."""
+    """Writer of the samples of a surface to the file <folder>/<name>.nc. `places`: the points of the surface. `plane`:
+    whether the flow is plane, so that the surface is a line. `precision`: "fp64" or "fp32". `form`: the shape of the
+    surface. `sampled`: a description of the times of samples. `gamma`: ratio of specific heats."""
 
     _kind_of_change = "places, precision or times of sampling"
 
@@ -57,8 +57,8 @@ class SurfaceFile(PlaceFile):
 
 @dataclass(frozen=True, eq=False)
 class StoredSurface(StoredPlaces):
-    """A surface that was read from its file. `records` have rho, u, v, w, p, and `fixed` has normal_x, ..., area,
-    first, last."""
+    """The samples of a surface that were read from its file. `records` have rho, u, v, w, p, and `fixed` has normal_x,
+    ..., area, first, last."""
 
     @property
     def plane(self) -> bool:
@@ -67,29 +67,31 @@ class StoredSurface(StoredPlaces):
 
     @property
     def caps(self) -> tuple[float, ...]:
-        """The coordinates x of the end caps of a closed surface, in L. Empty if the surface does not have several end
-        caps."""
+        """The coordinates x of the end caps of a closed surface, in units of the length scale L. Empty if the surface
+        does not have several end caps."""
         return tuple(float(x) for x in self.attributes["caps"].split(",") if x.strip())
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """Descriptions of the places where the surface is not closed."""
+        """Descriptions of the openings of a surface that is not closed."""
         return tuple(filter(None, self.attributes["gaps"].split("; ")))
 
 
 def surfaces(run: str | Path) -> dict[str, Path]:
-    """Return the surfaces of a run directory by name, in alphabetical order."""
+    """Return the paths of the files with samples on surfaces in a run directory, by the name of the surface, in
+    alphabetical order."""
     return KIND.files(run)
 
 
 def read(path: str | Path) -> StoredSurface:
-    """Open the file `path` of a surface; a run may still be writing to it. The samples are read when they are used.
-    Raises HiresxError if the file is missing, truncated, or not of a surface."""
+    """Open the file `path` with samples on a surface. A run may still be writing to it. The samples are read when they
+    are used. Raises HiresxError if the file is missing, truncated, or of another type."""
     return place_file.read(path, KIND, StoredSurface)
 
 
 def describe(stored: StoredSurface) -> Mapping[str, Any]:
-    """Return a description of a stored surface as JSON data."""
+    """Return a summary of the samples on a surface as JSON data: form, number of places and samples, area, end caps,
+    gaps."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,
         "area": float(stored.fixed["area"].sum()), "caps": list(stored.caps), "gaps": list(stored.gaps),

@@ -1,4 +1,5 @@
-"""The geometry of a `[[surface]]`: its places, their areas with outward normals, and its end caps."""
+"""The geometry of a surface on which the flow is sampled (a table `[[surface]]` of the case): its points, their areas
+with outward normals, and its end caps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,14 +25,13 @@ _SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 class Places:
     """Points of a surface at which the flow is sampled.
 
-    - `at` (n, 3): their coordinates, in L.
+    - `at` (n, 3): their coordinates, in units of the length scale L.
     - `areas` (n, 3): the area of each point times the outward unit normal; in plane flow per unit length along z.
     - `caps`: x of the end caps of a surface with several; one nan for other surfaces.
     - `first`, `last` (n,): the surface that ends at `caps[m - 1]` has the number m; a point belongs to the surfaces
       with the numbers from `first` to `last`.
     - `block` (n,), `index` (n, 3): the nodes, if the points are nodes, else None.
-    - `gaps`: descriptions of the places where the surface is open.
-    """
+    - `gaps`: descriptions of the openings of a surface that is not closed."""
 
     at: np.ndarray
     areas: np.ndarray
@@ -44,13 +44,15 @@ class Places:
 
     @property
     def count(self) -> int:
-        """Number of places."""
+        """Number of points of the surface."""
         return len(self.at)
 
 
 def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
-    """Return the points of the surface `spec` of the table `key`. Raises HiresxError for unknown blocks, regions and
-    ranges, for a shape that does not suit the dimensions of the grid, and for too many points."""
+    """Return the points, areas and normals of a surface on which the flow is sampled. `spec`: the table [[surface]] of
+    the case. `key`: the name of this table in error messages, such as "surface.0". `decomposition`: the blocks of the
+    grid. Raises HiresxError for unknown blocks, regions and ranges, for a shape that does not suit the dimensions of
+    the grid, and for too many points."""
     who = f'{key} "{spec.name}"'
     dimensions = max(len(block.active) for block in decomposition.blocks)
     if dimensions == 1:

@@ -1,4 +1,4 @@
-"""Velocity and temperature between steps, with the ghosts that are needed for their gradients."""
+"""Velocity and temperature between steps, with the ghost nodes that are needed for their gradients."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from hiresx.solver import Solver
 
 
 class Velocities:
-    """The velocities and the temperature (u, v, w, T) of all parts, with the ghosts that the viscous terms need.
-    `calls`: the launches that compute them as at the beginning of a stage. The halos of the state must have been
-    exchanged (`Solver.settle`). They are written to work arrays, which are free between steps; an inviscid run on the
-    CPU has no such arrays and allocates them."""
+    """Device arrays with velocity and temperature (u, v, w, T) at the nodes of this rank, with the ghost nodes that the
+    viscous terms need. `calls`: the launches that compute them as at the beginning of a stage. The halos of the state
+    must have been exchanged (`Solver.settle`). They are written to work arrays, which are free between steps; an
+    inviscid run on the CPU has no such arrays and allocates them."""
 
     def __init__(self, solver: Solver):
         reynolds = solver.case.gas.reynolds
@@ -30,8 +30,8 @@ class Velocities:
             self.calls += condition.calls("viscous_primitives", self._arrays[condition.state.index])
 
     def arguments(self, state: BlockState) -> dict[str, Any]:
-        """Return the arguments of a kernel that needs the gradients of the velocities, and their stresses, at the nodes
-        of a part."""
+        """Return the arguments, by name, through which a kernel receives velocity gradients and viscous stresses at the
+        nodes of a box. `state`: the device state of the box."""
         return {
             **state.derivative_strides, **state.eddy_arguments, "w": self._arrays[state.index], "m": state.metrics,
             "jacobian": state.jacobian, "inverse_reynolds": self._inverse_reynolds,

@@ -1,4 +1,4 @@
-"""`distribution` of a `[[force]]`: pressure, friction, heat flux and y+ along its walls, sample by sample."""
+"""The key `distribution` of a table `[[force]]`: samples of pressure, friction, heat flux and y+ along the walls."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +14,9 @@ from hiresx.solver import Solver
 
 
 class WallDistribution(Monitor):
-    """Monitor of the flow at the `nodes` of the walls of the force `name`. `values()`: returns the values at the nodes
-    of this rank, as `WallNodes.measure` does. `folder`: the folder of the files. Only rank 0 has the samples."""
+    """Monitor of the flow at the `nodes` of the walls on which the force `name` acts. `values()`: returns the values at
+    the nodes of this rank, as `WallNodes.measure` does. `folder`: the folder of the files. Only rank 0 has the
+    samples."""
 
     def __init__(
         self,
@@ -38,6 +39,8 @@ class WallDistribution(Monitor):
         self.history = WallFile(name, where, places, normals, areas, unit, blocks, spec.precision, folder)
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
+        """Return pressure, friction, heat flux and y+ at the wall nodes of all ranks on rank 0, each an array (nodes,);
+        an empty dictionary on other ranks. All ranks must call this method."""
         rows = self._comm.gather(np.stack(list(self._values().values())))
         if rows is None:
             return {}

@@ -20,7 +20,8 @@ _NOWHERE = np.iinfo(np.int64).max
 
 
 class WallExtremes:
-    """Computes the largest y+ and friction and the least and largest heat flux over the nodes of walls of all ranks."""
+    """Computation of the largest y+ and friction and the smallest and largest heat flux over the wall nodes of all
+    ranks."""
 
     columns = tuple(found for of, end, _ in _WATCHED for found in extreme_columns(of, end))
 
@@ -32,9 +33,10 @@ class WallExtremes:
         self._counted = np.isfinite(nodes.normals).all(axis=0) & ~nodes.slips
 
     def measure(self, values: dict[str, np.ndarray]) -> dict[str, float]:
-        """Return the columns of the extrema. `values`: arrays (n,) at the nodes of this rank (`WallNodes.measure`). If
-        several nodes have the same extreme value, the first one in the order of block, k, j, i is reported. NaN is
-        treated as an extreme value. Collective."""
+        """Return the extreme values of y+, friction and heat flux over the wall nodes of all ranks and their positions,
+        by column. `values`: arrays (n,) at the nodes of this rank, by name (see `WallNodes.measure`). If several nodes
+        have the same extreme value, the first one in the order of block, k, j, i is reported. NaN is treated as an
+        extreme value. All ranks must call this method."""
         friction = shear(np.stack([values[f"friction_{axis}"] for axis in "xyz"]))
         rows = np.stack([sign * {**values, "friction": friction}[of.name] for of, _, sign in _WATCHED])
         rows = np.where(self._counted, rows, -np.inf)

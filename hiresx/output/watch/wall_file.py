@@ -1,4 +1,4 @@
-"""Files of walls: pressure, friction, heat flux and y+ at their nodes, sample by sample."""
+"""Files of walls: samples of pressure, friction, heat flux and y+ at the wall nodes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ KIND = Kind(
 
 
 class WallFile(PlaceFile):
-    """Samples of the walls of a force in <folder>/<name>.nc. `where` (4, n), `places` (3, n), `normals` (3, n) and
-    `areas` (n,) of their nodes are those of `WallNodes`. `unit`: the unit of the areas. `blocks`: names of the whole
-    blocks. `precision`: "fp64" or "fp32"."""
+    """Writer of samples at the wall nodes of a force to the file <folder>/<name>.nc. `where` (4, n), `places` (3, n),
+    `normals` (3, n) and `areas` (n,): position of the nodes in the blocks, coordinates, normals and areas, as in
+    `WallNodes`. `unit`: the unit of the areas. `blocks`: names of the whole blocks. `precision`: "fp64" or "fp32"."""
 
     _kind_of_change = "nodes or precision"
 
@@ -62,36 +62,38 @@ class WallFile(PlaceFile):
 
 @dataclass(frozen=True, eq=False)
 class StoredWalls(StoredPlaces):
-    """The walls of a force that were read from their file. `records` have the `COLUMNS`, and `fixed` has normal_x, ...,
-    area, block, i, j, k."""
+    """The samples at the wall nodes of a force that were read from their file. `records` have the `COLUMNS`, and
+    `fixed` has normal_x, ..., area, block, i, j, k."""
 
     @property
     def blocks(self) -> list[str]:
-        """Names of all whole blocks of the grid."""
+        """Names of all blocks of the grid."""
         return list(json.loads(self.attributes["blocks"]))
 
     @property
     def where(self) -> np.ndarray:
-        """Block, i, j, k, (4, n), of the nodes."""
+        """Number of the block and indexes i, j, k of each wall node, an array (4, n)."""
         return self.fixed_columns(*_WHERE).T.astype(np.int64)
 
     def sample(self, n: int) -> dict[str, np.ndarray]:
-        """Return the values (n,) of each column at sample number `n`, in double precision."""
+        """Return pressure, friction, heat flux and y+ at the wall nodes in sample number `n`, by name, each a float64
+        array (nodes,)."""
         record = self.records[n]
         return {name: np.asarray(record[name], dtype=np.float64) for name in self.quantities}
 
 
 def walls(run: str | Path) -> dict[str, Path]:
-    """Return the distributions along walls of a run directory, by the name of their force, in alphabetical order."""
+    """Return the paths of the files with distributions along walls in a run directory, by the name of the force, in
+    alphabetical order."""
     return KIND.files(run)
 
 
 def read(path: str | Path) -> StoredWalls:
-    """Open the file `path` of walls; a run may still be writing to it. The samples are read when they are used. Raises
-    HiresxError if the file is missing, truncated, or of another type."""
+    """Open the file `path` with samples at wall nodes. A run may still be writing to it. The samples are read when they
+    are used. Raises HiresxError if the file is missing, truncated, or of another type."""
     return place_file.read(path, KIND, StoredWalls)
 
 
 def describe(stored: StoredWalls) -> Mapping[str, Any]:
-    """Return a description of a file of walls as JSON data."""
+    """Return a summary of the samples at wall nodes as JSON data: number of nodes and samples, and area."""
     return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

@@ -1,5 +1,5 @@
-"""The nodes of walls, and pressure, friction, heat flux and y+ there: what a `[[force]]` watches of them, and what
-`hiresx post wall` shows."""
+"""The nodes of walls, and pressure, friction, heat flux and y+ there, for the tables `[[force]]` of a case and for
+`hiresx post wall`."""
 
 import numpy as np
 
@@ -21,17 +21,16 @@ COLUMNS = (
 class WallNodes:
     """The nodes of this rank on the walls of `surface`. Each node is listed once, in the order of block, k, j, i.
 
-    - `numbers` (n,): numbers that are in this order over all ranks.
+    - `numbers` (n,): numbers of the nodes in this order over all ranks.
     - `where` (4, n): block, i, j, k in the whole blocks.
-    - `places` (3, n): x, y, z, in L.
+    - `places` (3, n): x, y, z, in units of the length scale L.
     - `normals` (3, n): outward unit normals; nan for a node without area, such as a node on an axis.
     - `areas` (n,): in L^2 (per unit length in plane flow).
     - `slips` (n,): whether all walls at the node are slip walls.
 
     If a node belongs to several faces, as at an edge, their forces and areas are added, and the normal is that of the
     sum of their area vectors. With levels of refinement `areas` are the quadrature weights of the nodes of the finest
-    level; those of some nodes near the end of a level are negative.
-    """
+    level; some of them are negative near the end of a level."""
 
     def __init__(self, solver: Solver, surface: WatchedSurface):
         self._case, self._surface = solver.case, surface
@@ -61,10 +60,10 @@ class WallNodes:
         return np.stack([np.bincount(self._same, row, len(self.numbers)) for row in values])
 
     def measure(self, flow: FaceFlow | None = None) -> dict[str, np.ndarray]:
-        """Return the values (n,) of each of the `COLUMNS`, in their units, for `flow`, or for the current state if it
-        is None. In inviscid flow and at slip walls, friction, heat flux and y+ are 0. At walls with a wall model,
-        friction and heat flux are those of the model, and y+ is the distance of the first node in units of the model's
-        friction."""
+        """Return pressure, friction components, heat flux and y+ at the n wall nodes of this rank, by the names in
+        `COLUMNS` and in their units, each an array (n,). `flow`: the flow at the walls; None for the current state. In
+        inviscid flow and at slip walls, friction, heat flux and y+ are 0. At walls with a wall model, friction and heat
+        flux are those of the model, and y+ is the distance of the first node in units of the model's friction."""
         flow = self._surface.measure() if flow is None else flow
         p, temperature = flow.p[self._first], flow.temperature[self._first]
         stress = self._sums(self._signs * flow.friction) / self._sizes
@@ -75,7 +74,7 @@ class WallNodes:
 
 
 def shear(stress: np.ndarray) -> np.ndarray:
-    """Return the magnitude (n,) of the shear stresses `stress` (3, n)."""
+    """Return the magnitudes (n,) of n shear stress vectors `stress` (3, n)."""
     return np.asarray(np.linalg.norm(stress, axis=0))
 
 

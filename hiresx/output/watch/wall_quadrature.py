@@ -1,12 +1,11 @@
-"""Quadrature weights of the nodes of walls that extend over several blocks: they are those of the whole wall, whatever
-the decomposition.
+"""Quadrature weights of the nodes of walls that extend over several blocks. They are the weights of the whole wall,
+however it is divided into blocks.
 
 Along each direction of a wall its nodes form lines, over connections too. A line that ends, or has an edge
-(`hiresx.decomposition.wall_edges`), has the weights of a closed formula there (`hiresx.decomposition.quadrature`), one
-that comes back to itself the weight 1 throughout. A node that two blocks hold counts half in each, one at an edge on
-each of its sides. Near such ends the metrics come from differences through the corner, or from coordinates continued
-beyond the end; there areas are made of one-sided differences along the wall alone.
-"""
+(`hiresx.decomposition.wall_edges`), has the weights of a closed formula there (`hiresx.decomposition.quadrature`); a
+line that closes on itself has the weight 1 throughout. A node that two blocks share counts half in each block, and a
+node at an edge counts on each side of the edge. Near such ends the metrics come from differences through the corner, or
+from coordinates continued beyond the end; there areas are made of one-sided differences along the wall alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -33,9 +32,9 @@ _AROUND = max(REACH, DIFFERENCE_NODES)
 
 class FaceWeights(NamedTuple):
     """Quadrature of one face of a block. `weights`: the weights of its nodes, [k, j, i] without the direction of the
-    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan for nodes whose area is that of
-    the metrics. `along` (3, ...): the area vectors of all nodes, computed only from differences along the wall; nan at
-    the end of a level."""
+    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan for nodes whose area vector
+    follows from the metrics of the grid. `along` (3, ...): the area vectors of all nodes, computed only from
+    differences along the wall; nan at the end of a level."""
 
     weights: np.ndarray
     areas: np.ndarray
@@ -63,17 +62,17 @@ class _End(NamedTuple):
 
 
 def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[FaceWeights]]:
-    """Return the weights of the nodes of `walls` in integrals over all of these walls together. `walls`: masks of the
-    nodes of faces ([k, j, i] without the face's direction). The integral of a field is the sum of weight times area
-    times field, over the nodes and over the list of each face. The first entry of a list has all nodes. Further entries
-    have the nodes on edges again, with the areas of the other sides of the edge."""
+    """Return the quadrature weights of wall nodes in integrals over all given walls together. `walls`: for each face of
+    a block the mask of its wall nodes, an array `[k, j, i]` without the direction of the face. The integral of a field
+    is the sum of weight times area times field, over the nodes and over the list of each face. The first entry of a
+    list has all nodes. Further entries have the nodes on edges again, with the areas on the other sides of the edge."""
     return {place: [*found.values()] for place, found in Walls(decomposition, walls).shares(walls).items()}
 
 
 class Walls:
-    """The lines of nodes along which integrals over walls are computed. `walls`: for each face the mask of the nodes of
-    walls, [k, j, i] without the direction of the face. The integral may be over a whole wall or a part of it. A wall
-    does not end where a level of refinement ends."""
+    """The lines of nodes along which integrals over walls are computed. `walls`: for each face of a block the mask of
+    its wall nodes, an array `[k, j, i]` without the direction of the face. The integral may be over a whole wall or a
+    region of it. A wall does not end where a level of refinement ends."""
 
     def __init__(self, decomposition: Decomposition, walls: Mapping[Place, np.ndarray]):
         self._decomposition = decomposition
@@ -102,9 +101,10 @@ class Walls:
         ]
 
     def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], FaceWeights]]:
-        """Return the weights of the nodes of `parts` of the walls in an integral over these parts. `parts`: masks like
-        those of the walls. The result has for each face a dictionary of weights. Its keys are the sides of the edges to
-        which the weights belong; for the first entry they are all 0 (see `wall_shares`)."""
+        """Return the quadrature weights of wall nodes in an integral over regions of the walls. `parts`: for each face
+        the mask of the nodes in the region, an array `[k, j, i]` without the direction of the face. The result has for
+        each face a dictionary of weights. Its keys are the sides of the edges to which the weights belong; for the
+        first entry they are all 0 (see `wall_shares`)."""
         found: list[_Run] = []
         sides: list[np.ndarray] = []
         for whole, own in zip(self._runs, self._sides, strict=True):

@@ -1,4 +1,4 @@
-"""The part of a run (`hiresx.simulation.Simulation`) that its monitors see."""
+"""The attributes of a run (`hiresx.simulation.Simulation`) that its monitors use."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,19 +13,20 @@ class WatchedRun(Protocol):
 
     @property
     def comm(self) -> Communicator:
-        """The ranks of the run."""
+        """The communicator of the ranks that compute the run."""
 
     @property
     def solver(self) -> Solver:
-        """The solver, with the state."""
+        """The solver, which has the state of the flow."""
 
     @property
     def out(self) -> Path | None:
-        """The run directory; None without output."""
+        """The run directory; None for a run that writes no files."""
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """Records of the run so far, as in run.json."""
+        """Records of the steps at which the run computed its residual norms, one dictionary for each, with step, time
+        and norms."""
 
     @property
     def monitors(self) -> tuple[Callable[..., Mapping[str, float] | None], ...]:

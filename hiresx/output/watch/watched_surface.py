@@ -1,5 +1,5 @@
-"""The flow at nodes on faces: fluxes of mass, momentum and energy, pressure, friction and heat. The device computes
-them (kernels/face_flow.h)."""
+"""The flow at nodes on faces of blocks: fluxes of mass, momentum and energy, pressure, friction and heat. The device
+computes them (kernels/face_flow.h)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ _CHUNK = 64
 class FaceNodes:
     """Nodes on a face of a whole block that belong to `group`, with their quadrature weights: [k, j, i] without the
     direction of the face, 0 for other nodes. `mirror`: whether the face is a slip wall or plane of symmetry. `areas`
-    (3, ...): outward area vectors of the nodes. For nodes whose value is nan, and for all nodes if it is None, the
-    areas are those of the metrics."""
+    (3, ...): outward area vectors of the nodes. For nodes whose value is nan, and for all nodes if it is None, the area
+    vectors follow from the metrics of the grid."""
 
     block: int
     face: str
@@ -68,8 +68,8 @@ class FaceFlow:
 
 class NodeContributions(NamedTuple):
     """Contributions of single nodes of this rank to results that are sums over nodes. `states` (n,): for each node the
-    index of its part in `solver.states`. `places` (n,): its flat index in the padded arrays of that part. `values`: for
-    each result by name, the contributions (n,)."""
+    index in `solver.states` of the box that contains it. `places` (n,): its flat index in the arrays of this box with
+    ghosts. `values`: for each result by name, the contributions (n,)."""
 
     states: np.ndarray
     places: np.ndarray
@@ -77,9 +77,9 @@ class NodeContributions(NamedTuple):
 
 
 class WatchedSurface:
-    """The nodes in `faces` that belong to this rank, and the flow at them. At a cut between parts the gradients use
-    ghosts, so that each node needs only values of its own part. If `viscous` is false, friction and heat flux are left
-    out. `groups`: the number of groups of faces."""
+    """The nodes in `faces` that this rank computes, and the flow at them. Where a block is divided between ranks the
+    gradients use ghost nodes, so that each rank needs only the values that it has. If `viscous` is false, friction and
+    heat flux are left out. `groups`: the number of groups of faces, for which sums are computed separately."""
 
     def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int, viscous: bool = True):
         self._solver = solver
@@ -185,8 +185,9 @@ class WatchedSurface:
         return calls
 
     def sum_calls(self, kernel: str, numbers: Any, **own: Any) -> Calls:
-        """Return the launches that compute the flow at all nodes, and the sums of `kernel` over groups of up to _CHUNK
-        nodes. They write the sums to `numbers` (rows * chunks,). `own`: the arguments that only this kernel has."""
+        """Return the kernel launches that compute the flow at all nodes and the sums of a quantity over chunks of up to
+        64 nodes. `kernel`: name of the kernel that computes the sums. `numbers` (rows * chunks,): the device array for
+        the sums. `own`: further arguments of the kernel."""
         if not self.n:
             return []
         sums = self._solver.program.call(kernel, (self.chunks, 1, 1), **self._summed, **own, partial=numbers)
@@ -194,7 +195,7 @@ class WatchedSurface:
 
     def by_group(self, numbers: np.ndarray, rows: int) -> np.ndarray:
         """Return the sums (groups, rows) over the nodes of this rank in each group of faces. `numbers` (rows *
-        chunks,): the results of the launches of `sum_calls`, on the host."""
+        chunks,): the sums over chunks that the launches of `sum_calls` have computed, on the host."""
         found = np.zeros((self.groups, rows))
         if self.n:
             np.add.at(found, self._group_of_chunk, numbers.reshape(rows, self.chunks).T)
@@ -202,26 +203,26 @@ class WatchedSurface:
 
     @property
     def ghosts(self) -> bool:
-        """True if the flow at the nodes needs the halos of the state."""
+        """True if the computation of the flow at the nodes needs the halos of the state, for gradients."""
         return self._viscous
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Return the sums of `values` (m, n) over the nodes of this rank in each group of faces: (groups, m)."""
+        """Return the sums of m quantities over the nodes of this rank in each group of faces, an array (groups, m).
+        `values` (m, n): the quantities at the n nodes."""
         found = np.zeros((self.groups, len(values)))
         if self.n:
             np.add.at(found, self._group, np.add.reduceat(values, self._first, axis=1).T)
         return found
 
     def areas(self) -> np.ndarray:
-        """Return the area of this rank's nodes in each group, an array (groups,) in L^2. In plane flow it is per unit
-        length, and in one dimension per unit area."""
+        """Return the area of this rank's nodes in each group of faces, an array (groups,) in units of L^2 with the
+        length scale L. In plane flow it is per unit length, and in one dimension per unit area."""
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """Return the block and the indices (4, n) of n nodes: the number of the whole block, and i, j, k in it.
-        `places` (n,): the flat index of each node in the padded arrays of its part. n is the number of nodes of this
-        rank on the surface. Node m of `places` lies in the same part as node m of the surface, but may be another
-        node."""
+        """Return the block and the indexes i, j, k of nodes on or near the surface, such as the neighbours of its
+        nodes, an array (4, n). `places` (n,): for each node its flat index in the arrays with ghosts of the box of
+        nodes that contains the surface node with the same number. n is the number of surface nodes of this rank."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
@@ -231,7 +232,8 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """Return the coordinates x, y, z (3, n) of the nodes that `nodes` returns for the same `places`."""
+        """Return the coordinates x, y, z (3, n), in units of the length scale L, of the nodes on or near the surface
+        that the method `nodes` returns for the same `places` (n,)."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]
@@ -239,7 +241,8 @@ class WatchedSurface:
         return found
 
     def measure(self) -> FaceFlow:
-        """Compute the flow at this rank's nodes."""
+        """Compute the flow at this rank's nodes of the surface for the current state, and return it. In viscous flow it
+        first waits for the halo exchange."""
         if self.n:
             if self._viscous:
                 self._solver.settle()
@@ -247,7 +250,7 @@ class WatchedSurface:
         return self.last()
 
     def last(self) -> FaceFlow:
-        """Return the flow that was computed last."""
+        """Return the flow at this rank's nodes of the surface that `measure` or a sample has computed last."""
         if not self.n:
             return FaceFlow(*(np.empty(shape) for shape in ((0,), (0,), (0,), (3, 0), (3, 0), (0,))))
         flow = self._solver.backend.to_host(self._flow)
@@ -358,8 +361,8 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
 
 
 def mask(decomposition: Decomposition, b: int, face: str, range_: Range) -> np.ndarray:
-    """Return the mask of the nodes of a face of block `b` that lie in `range_`: [k, j, i] without the direction of the
-    face."""
+    """Return a mask of the nodes on one face of a block that lie in a range, an array `[k, j, i]` without the direction
+    of the face. `b`: the number of the block. `range_`: half-open ranges of i, j and k."""
     across = directions_along(face)
     inside = np.zeros([decomposition.blocks[b].size[e] for e in across], dtype=bool)
     inside[tuple(slice(*range_[e]) for e in across)] = True

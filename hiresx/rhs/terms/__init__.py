@@ -44,14 +44,14 @@ INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rat
 
 
 def with_halos(field: str) -> str:
-    """Return the name by which `Term.needs` and `Term.gives` refer to the field `field` after its halo exchange, when
-    all of its ghosts are set."""
+    """Return the name that `Term.needs` and `Term.gives` contain for the field `field` after its exchange between
+    blocks, when all of its ghost nodes are set."""
     return f"{field} with halos"
 
 
 def in_transit(field: str) -> str:
-    """Return the name by which `Term.needs` and `Term.gives` refer to the field `field` during its halo exchange, when
-    all of its ghosts are set except those from other ranks."""
+    """Return the name that `Term.needs` and `Term.gives` contain for the field `field` during its exchange between
+    blocks, when all of its ghost nodes are set except those from other ranks."""
     return f"{field} on its way"
 
 
@@ -92,8 +92,9 @@ class Step:
 
 
 def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
-    """Return the terms of this folder that the case needs, in the order of their files. Raises HiresxError if the
-    numerical flux reads a field that no term computes."""
+    """Return the additional terms of the right-hand side that the files of this folder define and `case` needs, in the
+    order of the files. `program`: the compiled kernels. `states`: the blocks. Raises HiresxError if the numerical flux
+    reads a field that no term computes."""
     modules = sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
     found = [
         term for module in modules for term in import_module(f"{__name__}.{module.name}").terms(case, program, states)
@@ -103,8 +104,8 @@ def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> l
 
 
 def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
-    """Raises HiresxError if the numerical `flux` reads a field, declared in its header, that none of the `terms`
-    computes."""
+    """Raise HiresxError if the numerical flux called `flux` reads node data, declared in its header, that none of the
+    `terms` computes."""
     count = kernels.trait("flux", flux, FLUX_FIELDS, silent=0)
     if count and not any({FLUX_FIELDS, JUMPS_ACROSS} & {*term.gives} for term in terms):
         raise HiresxError(
@@ -116,7 +117,7 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps in an order in which each follows the steps that produce its inputs. Otherwise their order is
+    """Return the steps in an order in which each follows all steps that produce its inputs. Otherwise their order is
     not changed. Raises ValueError for an input that no step produces, and for a circular dependency."""
     left, found = list(steps), []
     given = {what for step in steps for what in step.gives}

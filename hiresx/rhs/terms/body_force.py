@@ -12,8 +12,8 @@ from hiresx.rhs.terms import Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield one term: launches that add the force and its power to the rates of change of all blocks. Without a table
-    [body_force] there is no term."""
+    """Yield the term of the right-hand side that adds the body force of `case` and its power in all blocks `states`;
+    nothing if the case has no table [body_force]."""
     if case.body_force is None:
         return
     calls = [
@@ -27,8 +27,8 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
 
 
 def acceleration(case: Case, state: BlockState) -> dict[str, Any]:
-    """Return the arguments of kernels that need the acceleration, in c_ref^2 / L. `kept` is None unless the force keeps
-    a mass flow constant."""
+    """Return the arguments, by name, of kernels that need the acceleration of the body force of `case`, in c_ref^2 / L.
+    The argument `kept` is None unless the force keeps a mass flow constant."""
     force = case.body_force
     given, axis = ((0.0, 0.0, 0.0), "") if force is None else (force.acceleration, force.axis)
     numbers = zip(("ax", "ay", "az", "kx", "ky", "kz"), (*given, *(a == axis for a in "xyz")), strict=True)

@@ -9,7 +9,8 @@ from hiresx.rhs.terms import HALOS, JUMPS_ACROSS, Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that computes the jumps at every node, before the fluxes."""
+    """Yield the term that computes, before the inviscid fluxes, the jumps of the eigenvalues by which the H-correction
+    of Roe's flux adds dissipation at shocks; nothing for other fluxes."""
     if case.scheme.flux != "roe_h":
         return
     calls = [

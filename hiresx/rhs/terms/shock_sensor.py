@@ -9,7 +9,8 @@ from hiresx.rhs.terms import HALOS, SHOCK_SENSOR, Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that computes the shock sensor at every node, before the fluxes."""
+    """Yield the term that computes the shock sensor of the hybrid scheme at every node, before the inviscid fluxes;
+    nothing for other schemes."""
     if case.scheme.inviscid != "hybrid":
         return
     hybrid = case.scheme.hybrid

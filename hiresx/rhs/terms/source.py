@@ -10,7 +10,8 @@ from hiresx.rhs.terms import Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that adds the sources of the case at every node, after all other rates."""
+    """Yield the term of the right-hand side that adds the sources of the table [source] of `case` at every node;
+    nothing without this table."""
     if case.source is None:
         return
 

@@ -14,9 +14,9 @@ LARGEST_LOSS = 0.5
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that adds the sources of the transported turbulence variables at every node, after all other rates
-    and the viscous fluxes. For steady flow with a model that needs it, yield a second term, which limits the decrease
-    of variables that must stay positive."""
+    """Yield the term of the right-hand side that adds the sources of the variables that a turbulence model transports.
+    For steady flow with a model that needs it, yield a second term, which limits the decrease of variables that must
+    stay positive. Yield nothing without such a model."""
     if not case.turbulence.transported:
         return
     rows = slice(-case.turbulence.transported, None)

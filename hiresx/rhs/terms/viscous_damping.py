@@ -27,13 +27,13 @@ _OF_TRANSPORTED = 1.0
 
 
 def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bool) -> None:
-    """Fill the fields `damping_reach` and `transported_reach` of a part, if it has them. Each is (3, nk, nj, ni): how
-    many nodes the damping at a node may use along i, j and k.
+    """Fill the fields `damping_reach` and `transported_reach` of the block `state`, if it has them. Each is (3, nk, nj,
+    ni): how many nodes the damping of oscillations from node to node may use at a node along i, j and k.
 
-    In the interior this is the half-width of the differences. Near a patch of the `whole` blocks it is the distance
-    from the patch in nodes, with a negative sign at the upper end of a grid line. On a patch it is 0, with an
+    In the interior this is the half-width of the differences. Near a boundary patch of the blocks `whole` it is the
+    distance from the patch in nodes, with a negative sign at the upper end of a grid line. On a patch it is 0, with an
     exception: planes of symmetry and slip walls that a no-slip wall meets, and patches that continue these, are damped
-    along those of their directions in which cells are thin.
+    along the directions in which their cells are thin.
 
     `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true. The damping would
     act on the curvature of the velocity in the boundary layer, and change the friction.
@@ -95,15 +95,16 @@ def _thin(block: Block, patch: Patch) -> list[int]:
 
 
 def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:
-    """Return the intersection of the half-open range `nodes` with the `count` nodes from `first` on, counted from
-    `first`."""
+    """Return the part of the half-open index range `nodes` that lies among the `count` nodes from number `first` on, as
+    indexes relative to `first`."""
     lo, hi = (min(max(n - first, 0), count) for n in nodes)
     return lo, hi
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the terms that damp oscillations from node to node, after the other rates, if the case needs them
-    (`hiresx.case.implicit_table.viscous_damping`, `hiresx.case.turbulence_table.Turbulence.is_damped`)."""
+    """Yield the terms of the right-hand side that damp oscillations from node to node in the flow and in the variables
+    of a turbulence model, if `case` needs them (`hiresx.case.implicit_table.viscous_damping`,
+    `hiresx.case.turbulence_table.Turbulence.is_damped`)."""
     strengths = {"viscous_damping": (viscous_damping(case), FIELD, slice(None))}
     if case.turbulence.is_damped:
         rows = slice(-case.turbulence.transported, None)

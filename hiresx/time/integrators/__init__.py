@@ -15,8 +15,8 @@ from hiresx.time.integrator import Integrator
 
 
 def integrator(name: str) -> Integrator:
-    """Return the integrator called `name`: an instance of the integrator class in its file. Raises TypeError for a file
-    that does not define exactly one such class."""
+    """Return a new time integrator called `name`: an instance of the class in the file of this name. Raises TypeError
+    for a file that does not define exactly one such class."""
     return _class(name)()
 
 
@@ -33,8 +33,8 @@ def _class(name: str) -> type[Integrator]:
 
 
 def check_integrator(case: Case, scheme: Integrator) -> None:
-    """Raises HiresxError if the case needs a feature that only explicit integrators support, and `scheme` is not
-    explicit."""
+    """Raise HiresxError if `case` needs local time steps or a filter, which only explicit time integrators support, and
+    `scheme` is not explicit."""
     name = case.time.integrator
     if case.time.local and scheme.iterates and not scheme.steady:
         raise HiresxError(
@@ -55,7 +55,8 @@ def viscous_limit(case: Case) -> float:
 
 
 def remarks(case: Case) -> list[str]:
-    """Return warnings about a case's integrator, for the start of a run."""
+    """Return warnings about the time integrator of `case`: CFL numbers above its limits of stability, and stages that
+    do not guarantee positive density and pressure."""
     name, scheme, time = case.time.integrator, integrator(case.time.integrator), case.time
     found: list[str] = []
     if scheme.implicit:

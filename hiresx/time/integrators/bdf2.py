@@ -31,6 +31,8 @@ class Bdf2(ControlledStages):
     order, history, error_order = 2, 2, 3
 
     def solve_step(self, system: System) -> list[Solved]:
+        """Make a step from the state in the vector `_start` by the second-order backward differentiation formula, store
+        the new state in the vector `_x`, and return the result of each stage."""
         if self._too_long(system):
             return self.two_stages(system)
         before = system.earlier[0]
@@ -54,10 +56,10 @@ class Bdf2(ControlledStages):
             system.axpy(factor, step.state, into)
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step, and store it in the vector `_work`. It is a fraction of the
-        difference between the new state and the initial guess, which is extrapolated by a parabola through three
-        states. The leading errors of both are multiples of the third derivative with known factors (Milne's device).
-        Returns False if there is no estimate."""
+        """Compute the estimated error of the step, store it in the vector `_work`, and return whether there is an
+        estimate. It is a fraction of the difference between the new state and the initial guess, which is extrapolated
+        by a parabola through three states. The leading errors of both are multiples of the third derivative with known
+        factors (Milne's device)."""
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)
@@ -69,7 +71,7 @@ class Bdf2(ControlledStages):
 def error_ratio(dt: float, sizes: Sequence[float]) -> float:
     """Return the ratio of the error of a BDF2 step of size `dt` to the difference between its result and the value
     extrapolated by the parabola through the last three states. Both are computed for the function t^3, where t = 0 is
-    the start of the step. `sizes`: sizes of the two previous steps, the last one first."""
+    the start of the step. `sizes`: sizes of the two previous steps, the latest first."""
     before, ratio = sizes[0], dt / sizes[0]
     solved = (3 * dt**3 - ratio**2 / (1 + ratio) * -(before**3)) * (1 + ratio) / (1 + 2 * ratio)
     guess = extrapolation_weights(dt, sizes)[1:]
@@ -78,8 +80,8 @@ def error_ratio(dt: float, sizes: Sequence[float]) -> float:
 
 
 def extrapolation_weights(dt: float, sizes: Sequence[float]) -> list[float]:
-    """Return the weights of the last states, the last one first, by which the polynomial through them is extrapolated
-    to the time `dt` after the last one. `sizes`: sizes of the steps between them, the last one first."""
+    """Return the weights of the last states, the latest first, by which the polynomial through them is extrapolated to
+    the time `dt` after the latest. `sizes`: sizes of the steps between the states, the latest first."""
     times = [0.0, *(-total for total in itertools.accumulate(sizes))]
     return [
         math.prod((dt - other) / (own - other) for m, other in enumerate(times) if m != n)

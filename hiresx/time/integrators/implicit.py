@@ -38,20 +38,22 @@ class NewtonSteady(Steady):
     cfl = viscous_cfl = math.inf
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system and its linearisation, and allocate the vectors."""
+        """Store the system and its linearisation, and allocate the vectors. It is called before the first step."""
         self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
         self._solver = linear_solver(linearised.settings)(system, linearised.settings.krylov)
 
     @property
     def converged(self) -> bool:
-        """True if the residual has dropped as far as the case requires, or consists of round-off."""
+        """Whether the residual has dropped as far as the case requires, or consists of round-off."""
         first, last = self.memory.get("first_residual"), self.memory.get("residual")
         if first is None or last is None:
             return False
         return last * self._linear.settings.drop <= first or last <= self.memory.get("round_off", 0.0)
 
     def step(self, system: System) -> None:
+        """Make one step of Newton's method with pseudo-time steps towards steady flow. Raises FloatingPointError if the
+        residual is not finite, and HiresxError if the CFL number has become too small for progress."""
         settings, linear = self._linear.settings, self._linear
         system.state(self._x)
         linear.begin()
@@ -84,6 +86,7 @@ class NewtonSteady(Steady):
         self.memory |= {"residual": after, "cfl": min(settings.largest_cfl, cfl * factor)}
 
     def look_again(self, system: System) -> None:
+        """Compute the residual of the current state again, because boundary values have changed between two steps."""
         if "residual" not in self.memory:
             return
         system.state(self._x)

@@ -23,6 +23,8 @@ class SspRk3(Explicit):
     times = tuple(time for _, _, time in STAGES)
 
     def updates(self, program: Program, state: BlockState) -> list[Call]:
+        """Return the kernel launches that update the state of the block `state` at the end of the three stages, one for
+        each."""
         s = state
         return [
             update_call(
@@ -33,8 +35,8 @@ class SspRk3(Explicit):
         ]  # fmt: skip
 
     def viscous_updates(self, program: Program, state: BlockState, differences: Sequence[Call]) -> list[list[Call]]:
-        """Return the launches that add a viscous difference and update the state in one kernel: a list for each
-        stage."""
+        """Return, for each stage, the kernel launches that add the differences of viscous fluxes and update the state
+        of the block `state` in one kernel. `differences`: the launches that would compute these differences alone."""
         s, last = state, len(STAGES) - 1
         return [
             [

@@ -28,13 +28,13 @@ VORTEX_POINTS = (32, 64, 128)
 
 
 def error(run: CompletedRun) -> float:
-    """Return the mean error of the density, in rho_ref (L1)."""
+    """Return the mean absolute error (L1) of the density at the end of `run`, in rho_ref."""
     return abs(run.state("rho") - run.exact("rho")).mean()
 
 
 def order(*runs: CompletedRun) -> float:
-    """Return the order of accuracy of the density between the last two runs, the finer of which has half the
-    spacing."""
+    """Return the order of accuracy of the density from the errors of the last two of `runs`, of which the last has half
+    the grid spacing."""
     return log2(error(runs[-2]) / error(runs[-1]))
 
 
@@ -63,13 +63,16 @@ def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_erro
 
 
 def change(aided: CompletedRun, bare: CompletedRun) -> float:
-    """Return the relative difference between the error of the run `aided` and that of the run `bare`."""
+    """Return the relative change of the error of the density by a method that keeps the pressure positive: the absolute
+    value of e1/e2 - 1, where e1 is the error of the run `aided` with this method and e2 the error of the run `bare`
+    without it."""
     return abs(error(aided) / error(bare) - 1)
 
 
 def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
-    """Return the mean error of both interpolated states at the half points of a periodic line, for all variables.
-    `points`: the number of nodes of the line. `configuration`: the compile-time choices, with the interpolation."""
+    """Return the mean error of the two states that are interpolated to the half points of a periodic line, the larger
+    of the means over all variables. `points`: the number of nodes of the line. `configuration`: the compile-time
+    choices, with the interpolation. `bench`: the environment with the backend."""
     device = find_backend(bench.backend)
     program = device.compile(configuration)
     h = 2 * np.pi / points
@@ -100,8 +103,8 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
 
 
 def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
-    """Return the order of accuracy of the interpolation between 64 and 128 nodes. `configuration`: the compile-time
-    choices."""
+    """Return the order of accuracy of the interpolation to half points, from the errors with 64 and 128 nodes.
+    `configuration`: the compile-time choices, with the interpolation. `bench`: the environment with the backend."""
     coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
     return log2(coarse / fine)
 

@@ -21,15 +21,15 @@ OTHERS = {3.0: (1.0, 3.4), 4.0: (0.8, 2.8), 6.0: (0.7, 2.4), 8.0: (0.65, 2.3)}
 
 
 def mach(run: CompletedRun) -> float:
-    """Return the Mach number of the initial flow, which is the free stream."""
+    """Return the Mach number of the free stream, which is the initial flow of the run."""
     state = run.case.initial.state
     assert state is not None
     return state.u / np.sqrt(run.case.gas.gamma * state.p / state.rho)
 
 
 def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (n,) at the nodes on the axis upstream of the cylinder: the distance from the wall, in L, and
-    the pressure divided by that of the free stream."""
+    """Return two arrays (n,) at the nodes on the stagnation line upstream of the cylinder: the distance from the wall,
+    in units of the length scale L, and the pressure divided by that of the free stream."""
     block, p, free = run.blocks[0], run.state("p")[0], run.case.initial.state
     assert free is not None
     middle = block.x.shape[2] // 2
@@ -37,8 +37,8 @@ def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def standoff(run: CompletedRun) -> float:
-    """Return the distance of the bow shock from the body on the stagnation line, in L. The shock is the place at which
-    half of the pressure jump is reached."""
+    """Return the distance of the bow shock from the cylinder on the stagnation line, in units of the length scale L.
+    The shock is where the pressure passes half the rise of a normal shock."""
     distance, p = axis(run)
     half = 0.5 * (1 + normal_shock(mach(run), run.case.gas.gamma).pressure)
     j = np.flatnonzero(p > half)[-1]
@@ -46,24 +46,26 @@ def standoff(run: CompletedRun) -> float:
 
 
 def standoff_error(run: CompletedRun, *others: CompletedRun) -> float:
-    """Return the relative error of the standoff distance with respect to Billig's correlation. `run`: the run; `others`
-    are not used."""
+    """Return the relative error of the stand-off distance of the bow shock in `run` with respect to Billig's
+    correlation. `others` are not used."""
     return standoff(run) / billig_standoff(mach(run))[0] - 1
 
 
 def pitot_error(run: CompletedRun) -> float:
-    """Return the relative error of the stagnation pressure with respect to Rayleigh's formula."""
+    """Return the relative error of the pressure at the stagnation point with respect to Rayleigh's pitot formula."""
     return axis(run)[1][0] / rayleigh_pitot(mach(run), run.case.gas.gamma) - 1
 
 
 def asymmetry(run: CompletedRun) -> float:
-    """Return the largest difference of the density from its mirror image, divided by the largest density."""
+    """Return the largest difference of the density from its mirror image about the stagnation line, divided by the
+    largest density."""
     rho = run.state("rho")
     return abs(rho - rho[:, :, ::-1]).max() / rho.max()
 
 
 def standoffs(*runs: CompletedRun) -> dict[str, list[float]]:
-    """Return the Mach numbers "mach" of all runs in ascending order, and their stand-off distances "standoff", in L."""
+    """Return the Mach numbers "mach" of all runs in ascending order, and the stand-off distances "standoff" of their
+    bow shocks, in units of the length scale L."""
     ordered = sorted(runs, key=mach)
     return {"mach": [mach(run) for run in ordered], "standoff": [standoff(run) for run in ordered]}
 

@@ -23,19 +23,21 @@ EDGE = 12.0
 
 
 def lines(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return by name arrays at the end of the run: "x" (ni,) and "y" (nj,), in L, and "rho", "u" and "T" (nj, ni), in
-    the scales of the case."""
+    """Return the flow at the end of the run, as arrays by name: the coordinates "x" (ni,) and "y" (nj,), in units of
+    the length scale L, and "rho", "u" and "T" (nj, ni), in the scales of the case."""
     block = run.blocks[0]
     return {"x": block.x[0, 0], "y": block.y[0, :, 0], **{name: run.state(name)[0] for name in ("rho", "u", "T")}}
 
 
 def compared_range(x: np.ndarray) -> np.ndarray:
-    """Return the indexes of the columns with 0.2 <= x <= 1, which are compared. `x` (ni,): x of the columns, in L."""
+    """Return the indexes of the columns of nodes with 0.2 <= x <= 1, at which the boundary layer is compared with
+    theory. `x` (ni,): coordinate x of all columns, in units of the length scale L."""
     return np.flatnonzero((x >= 0.2) & (x <= 1.0))
 
 
 def reynolds(run: CompletedRun, x: np.ndarray) -> np.ndarray:
-    """Return the Reynolds number Re_x of the free stream at the distances `x` from the leading edge (n,), in L."""
+    """Return the Reynolds number Re_x of the free stream (n,) at the distances `x` (n,) from the leading edge, in units
+    of the length scale L."""
     assert run.case.gas.reynolds is not None
     return _mach(run) * run.case.gas.reynolds * x
 
@@ -45,8 +47,9 @@ def _mach(run: CompletedRun) -> float:
 
 
 def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return x (in L) and Cf sqrt(Re_x), each (n,), at the columns that are compared. The derivative at the wall is
-    that of the polynomial through six nodes; the viscosity is mu = T."""
+    """Return the coordinates x, in units of the length scale L, and Cf sqrt(Re_x), where Cf is the friction coefficient
+    of the plate, each (n,), at the columns of nodes that are compared with theory. The derivative at the wall is the
+    derivative of the polynomial through six nodes; the viscosity is mu = T."""
     found = lines(run)
     i = compared_range(found["x"])
     nodes = found["y"][:6]
@@ -57,8 +60,8 @@ def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (n,) at the nodes of column i of the grid, from the wall to the edge of the boundary layer: the
-    similarity variable eta of Dorodnitsyn, and u divided by its value at the edge."""
+    """Return two arrays (n,) at the nodes of column `i` of the grid, from the wall to the edge of the boundary layer:
+    the similarity variable eta in Dorodnitsyn's coordinate, and u divided by its value at the edge."""
     found = lines(run)
     stretch = np.sqrt(reynolds(run, found["x"][i])) / found["x"][i]
     j = int(np.searchsorted(found["y"] * stretch, EDGE)) + 1
@@ -68,7 +71,8 @@ def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def displacement(run: CompletedRun, i: int) -> float:
-    """Return the displacement thickness at column `i` of the grid, as a value of the similarity variable eta."""
+    """Return the displacement thickness of the boundary layer at column `i` of the grid, in units of the similarity
+    variable eta."""
     eta, u = profile(run, i)
     return np.trapezoid(1 - u, eta)
 
@@ -79,27 +83,28 @@ def largest_deviation(ratios: np.ndarray) -> float:
 
 
 def friction_error(run: CompletedRun) -> float:
-    """Return the relative error of the friction at the column at which it differs most from the similarity solution."""
+    """Return the relative error of the friction coefficient of the plate with respect to Blasius's solution, with its
+    sign, at the column of nodes at which it is largest."""
     return largest_deviation(friction(run)[1] / FRICTION)
 
 
 def displacement_error(run: CompletedRun) -> float:
-    """Return the relative error of the displacement thickness at the column at which it differs most from the
-    similarity solution."""
+    """Return the relative error of the displacement thickness with respect to Blasius's solution, with its sign, at the
+    column of nodes at which it is largest."""
     columns = compared_range(run.blocks[0].x[0, 0])
     return largest_deviation(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 
 def points_in_layer(run: CompletedRun) -> float:
-    """Return the number of nodes in the boundary layer (where u is less than 0.99 of its value at the
-    edge) at x = 0.5."""
+    """Return the number of nodes across the boundary layer (where u is less than 0.99 of its value at the edge) at x =
+    0.5."""
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     return float(np.sum(profile(run, i)[1] < 0.99))
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return the curves of the picture, by name: "friction" over "x", and "velocity" over "eta" at the column with x =
-    "place", which is near 0.5. See `friction` and `profile`."""
+    """Return the curves of the picture of the boundary layer, by name: "friction" over "x" (see `friction`), and
+    "velocity" over "eta" (see `profile`) at the column of nodes with x = "place", which is near 0.5."""
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

@@ -37,10 +37,11 @@ MEAN = ("local_lax_friedrichs", "rotated_rhll")
 def numerical(
     bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray, field: float = 1.0
 ) -> np.ndarray:
-    """Compute the numerical flux F(left, right; area) for states (5, n) and areas (3, n): (5, n). The kernel is called
-    with strides of 0, so that all nodes of its stencil have the same data. The correction of eq. (19) of Ye et al.
-    (2022) is then zero, and only the flux of two states remains. `flux`: the name of the numerical flux. `field`: the
-    value of the field that it reads, if it reads one."""
+    """Return the numerical flux F(left, right; area), (5, n), between the conservative states `left` and `right` (5, n)
+    through faces with the area vectors `area` (3, n). `flux`: the name of the numerical flux. `field`: the value of the
+    field that it reads, if it reads one. The kernel is called with strides of 0, so that all nodes of its stencil have
+    the same data. The correction of eq. (19) of Ye et al. (2022) is then zero, and only the flux of two states
+    remains."""
     device = find_backend(bench.backend)
     program = device.compile(Configuration(flux=flux))
     n = left.shape[1]
@@ -64,8 +65,8 @@ def states(rng: np.random.Generator) -> np.ndarray:
 
 
 def physical(q: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Return the physical flux (5, n) of the states `q` (5, n) through the areas `m` (3, n), eq. (4) of Ye et al.
-    (2022)."""
+    """Return the physical flux (5, n) of the conservative states `q` (5, n) through faces with the area vectors `m` (3,
+    n), eq. (4) of Ye et al. (2022)."""
     u = q[1:4] / q[0]
     p = 0.4 * (q[4] - 0.5 * np.sum(q[1:4] * u, axis=0))
     volume = np.sum(m * u, axis=0)
@@ -85,21 +86,22 @@ def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarr
 
 
 def consistent(bench: Workbench, flux: str) -> float:
-    """Return the error of consistency: the difference between the numerical flux of two equal states and the physical
-    flux. `flux`: the name of the numerical flux."""
+    """Return the largest relative error of consistency: the difference between the numerical flux of two equal states
+    and the physical flux. `flux`: the name of the numerical flux. `bench`: the environment with the backend."""
     q, _, m = _random_states()
     return _error(numerical(bench, flux, q, q, m), physical(q, m), (q, m))
 
 
 def reversal_error(bench: Workbench, flux: str) -> float:
-    """Return the error of F(b, a, -m) = -F(a, b, m), where F is the numerical flux `flux` of the states on both sides
-    of a face with the metrics m."""
+    """Return the largest relative error of F(b, a; -m) = -F(a, b; m), where F is the numerical flux called `flux`
+    between the states a and b through a face with the area vector m. `bench`: the environment with the backend."""
     a, b, m = _random_states()
     return _error(-numerical(bench, flux, b, a, -m), numerical(bench, flux, a, b, m), (a, m), (b, m))
 
 
 def rotation_error(bench: Workbench, flux: str) -> float:
-    """Return the error of the invariance of the numerical flux `flux` under rotations and reflections."""
+    """Return the largest relative error of the invariance of the numerical flux called `flux` under rotations and
+    reflections of states and area vector. `bench`: the environment with the backend."""
     a, b, m = _random_states()
     # Random rotations; every other one with a reflection (-1 in three dimensions is one, turned).
     turn = np.linalg.qr(np.random.default_rng(13).normal(size=(PAIRS, 3, 3)))[0]
@@ -117,8 +119,8 @@ def rotation_error(bench: Workbench, flux: str) -> float:
 
 
 def wall(bench: Workbench, flux: str) -> float:
-    """Return the largest flux of mass and energy between a state and its mirror image, which should be zero. `flux`:
-    the name of the numerical flux."""
+    """Return the largest relative flux of mass and energy between a state and its mirror image, as at a wall, which
+    should be zero. `flux`: the name of the numerical flux. `bench`: the environment with the backend."""
     a, _, m = _random_states()
     n = m / np.linalg.norm(m, axis=0)
     b = a.copy()
@@ -145,8 +147,9 @@ def _upwind(
 
 
 def supersonic(bench: Workbench, flux: str) -> float:
-    """Return the difference of the numerical flux `flux` from the upwind flux for supersonic flow, with normal Mach
-    numbers above 1.3 on both sides. (The entropy fix of Roe's flux acts up to 1.22.)"""
+    """Return the largest relative difference of the numerical flux called `flux` from the physical flux of the upwind
+    state for supersonic flow, with normal Mach numbers above 1.3 on both sides. (The entropy fix of Roe's flux acts up
+    to 1.22.) `bench`: the environment with the backend."""
     rng = np.random.default_rng(17)
     m = rng.normal(size=(3, PAIRS))
     rho, p, mach = (rng.uniform(low, high, (2, PAIRS)) for low, high in ((0.5, 1.5), (0.9, 1.1), (1.3, 3.0)))
@@ -158,8 +161,9 @@ def supersonic(bench: Workbench, flux: str) -> float:
 
 
 def contact(bench: Workbench, flux: str) -> float:
-    """Return the difference of the numerical flux `flux` from the upwind flux at a contact discontinuity (equal
-    pressure and normal velocity)."""
+    """Return the largest relative difference of the numerical flux called `flux` from the physical flux of the upwind
+    state at a contact discontinuity (equal pressure and normal velocity on both sides). `bench`: the environment with
+    the backend."""
     rng = np.random.default_rng(19)
     m = rng.normal(size=(3, PAIRS))
     rho, (p, normal) = rng.uniform(0.1, 2.0, (2, PAIRS)), rng.uniform((0.1, -2), (2.0, 2), (PAIRS, 2)).T

@@ -93,19 +93,21 @@ SETS |= dict(_left_out())
 
 
 def partner(backend: str) -> str:
-    """Return the name of the backend with which the CPU backend is compared."""
+    """Return the name of the backend whose results are compared with the results of the CPU when `backend` is verified:
+    "emulated" for the CPU itself, otherwise `backend`."""
     return "emulated" if backend == "cpu" else backend
 
 
 def backends_to_compare(backend: str) -> tuple[str, str]:
-    """Return the names of the two backends that are compared when `backend` is verified."""
+    """Return the names of the two backends whose results are compared when `backend` is verified: "cpu" and its
+    partner."""
     return "cpu", partner(backend)
 
 
 def flow_with_jump(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
-    """Return a function of x, y, z in the unit cube (arrays of one shape) that returns rho, u, v, w, p of this shape.
-    The flow consists of waves and of a discontinuity at an oblique plane. Behind the plane the density is multiplied by
-    `strength`, and the pressure by the square of `strength`."""
+    """Return a function of the coordinates x, y, z in the unit cube (arrays of one shape) that returns rho, u, v, w, p
+    of a test flow in this shape. The flow consists of waves and of a discontinuity at an oblique plane. Behind the
+    plane the density is multiplied by `strength`, and the pressure by the square of `strength`."""
 
     def state(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         wave = np.sin(2 * np.pi * (x + 0.7 * y + 0.4 * z))
@@ -125,15 +127,16 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
-    """Return the largest difference, over all kernels, between the results of the CPU and of the backend that is
-    verified (see `differences`)."""
+    """Return the largest relative difference, over all kernels for the compile-time choices `configuration`, between
+    the results of the CPU and of the backend that is verified (see `differences`). `bench`: the environment with this
+    backend."""
     backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 
 
 def differences(backends: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
-    """Return for each kernel the largest difference between the results of two backends from the same arguments,
-    divided by the largest value of the array."""
+    """Return, for each kernel of `configuration` by name, the largest difference between the results of two backends
+    from the same arguments, divided by the largest value of the array."""
     programs = [backend.compile(configuration) for backend in backends]
     found = {}
     for name, signature in programs[1].signatures.items():
@@ -162,8 +165,8 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference of the right-hand side of a flow with a jump between two backends. `run`: the run
-    whose initial flow is used."""
+    """Return the largest relative difference between the right-hand sides that different backends and orders of
+    computation compute for a flow with a jump on the grid of `run`. `bench`: the environment with the backend."""
     results = []
     for solver in _solvers(bench, run):
         # Without a limiter the scheme would give negative pressures at a strong jump.
@@ -175,8 +178,8 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
 
 
 def twenty_steps(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference of the primitive variables after 20 steps between two backends. `run`: the run that
-    is made with both."""
+    """Return the largest relative difference of the primitive variables after 20 steps of `run` between different
+    backends and orders of computation. `bench`: the environment with the backend."""
     results = []
     for solver in _solvers(bench, run):
         solver.initialize()
@@ -188,8 +191,8 @@ def twenty_steps(bench: Workbench, run: CheckRun) -> float:
 
 
 def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference between twenty steps that the device makes without the host and the same steps that
-    the host makes. `run`: the run that is made."""
+    """Return the largest difference of the state between twenty steps of `run` that the device makes without the host
+    and the same steps that the host makes one by one. `bench`: the environment with the backend."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)
@@ -205,8 +208,9 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
 
 
 def sweeps(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference between two backends of the update that the sweeps of the implicit integrator
-    compute from one right-hand side. `run`: the run whose initial flow is used."""
+    """Return the largest relative difference between two backends of the update that the sweeps of the implicit
+    integrator compute from the same right-hand side, for the initial flow of `run`. `bench`: the environment with the
+    backend."""
     results: list[list[np.ndarray]] = []
     rates: Any = None
     for name in backends_to_compare(bench.backend):

@@ -26,7 +26,8 @@ _ENDS = {0.2: 74.4, 0.4: 44.75, 0.6: 39.57}
 
 
 def wave(simulation: Simulation) -> dict[str, float]:
-    """Return the amplitude of the first harmonic of v along x, over all y."""
+    """Return {"wave": amplitude}, the entry of a monitor: the root mean square across the layer of the amplitude of the
+    first harmonic of v along x."""
     block = simulation.blocks[0]
     wavenumber = float(simulation.case.parameters["wavenumber"])
     part = 2 * np.mean(block.state("v")[0] * np.exp(-1j * wavenumber * block.x[0]), axis=1)
@@ -34,38 +35,39 @@ def wave(simulation: Simulation) -> dict[str, float]:
 
 
 def history(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times, in L / c_ref, and the amplitudes of the mode at these times, each (samples,)."""
+    """Return the times of the samples, in L / c_ref, and the amplitudes of the unstable mode at these times, each
+    (samples,)."""
     entries = [entry for entry in run.simulation.history if "wave" in entry]
     return np.array([entry["time"] for entry in entries]), np.array([entry["wave"] for entry in entries])
 
 
 def rate(run: CompletedRun) -> float:
-    """Return the growth rate of the unstable mode, in c_ref / L, fitted to the amplitude."""
+    """Return the growth rate of the unstable mode, in c_ref / L, fitted to its computed amplitude."""
     time, amplitude = history(run)
     kept = time >= _START
     return float(np.polyfit(time[kept], np.log(amplitude[kept]), 1)[0])
 
 
 def exact(run: CompletedRun) -> float:
-    """Return the growth rate by linear theory, in c_ref / L."""
+    """Return the growth rate of the unstable mode by linear theory, in c_ref / L, for the parameters of the run."""
     p = run.case.parameters
     return growing_mode(p["mach"], p["wavenumber"], p["half_height"], run.case.gas.gamma).rate
 
 
 def error(run: CompletedRun) -> float:
-    """Return the relative error of the growth rate."""
+    """Return the relative error of the computed growth rate of the unstable mode with respect to linear theory."""
     return rate(run) / exact(run) - 1
 
 
 def growth(run: CompletedRun) -> float:
-    """Return the factor by which the mode grew during the fitted time."""
+    """Return the factor by which the unstable mode grew during the time in which its growth rate is measured."""
     time, amplitude = history(run)
     return float(amplitude[-1] / amplitude[time >= _START][0])
 
 
 def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return by name the times of the run, the amplitude of the mode at these times, and the amplitude by linear
-    theory."""
+    """Return the curves of the picture, by name: the "time" of the samples, the computed amplitude "wave" of the
+    unstable mode, and its amplitude by linear "theory"."""
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}
@@ -80,8 +82,8 @@ CHOICES = ('scheme.weights="z"', 'scheme.flux="hllc"')
 
 
 def order(middle: CompletedRun, fine: CompletedRun) -> float:
-    """Return the order of accuracy of the growth rate between two grids, of which the finer one has half the
-    spacing."""
+    """Return the order of accuracy of the growth rate from its errors in two runs, of which the second has half the
+    grid spacing."""
     return float(np.log2(abs(error(middle) / error(fine))))
 
 

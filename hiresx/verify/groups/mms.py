@@ -251,15 +251,15 @@ class Setup:
 
     @property
     def axisymmetric(self) -> bool:
-        """Whether y is the distance from an axis."""
+        """Whether the flow is axisymmetric, so that y is the distance from the axis."""
         return self.boundary in AXISYMMETRIC
 
     def grid(self, points: int) -> Grid | None:
-        """Return the grid with `points` cells along each direction; None if a generator of the case makes it."""
+        """Return the grid with `points` cells along each direction; None if a grid generator of the case makes it."""
         return GRIDS[self.boundary](points) if self.boundary in GRIDS else None
 
     def case(self, points: int) -> Case:
-        """Return the case on the grid with `points` cells along each direction."""
+        """Return the case of this set-up on the grid with `points` cells along each direction."""
         size = 3 if any("z" in formula for formula in self.flow) else 2
         flat = [0.0] * (3 - size)
         across = [_ALONG_Z] if "z" in self.periodic and self.boundary != "periodic" else []
@@ -289,7 +289,8 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of a `setup` on the grid with `points` cells along each direction."""
+    """Return the L1, L2 and Linf errors of the flow of `setup` with `points` cells along each direction, NaN if it
+    fails."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)
@@ -323,15 +324,14 @@ def _solution(
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Run `setup` on each of its grids. Returns the number of nodes along a side of each grid, "n", and the errors on
-    it by norm ("L1", "L2", "Linf")."""
+    """Return the errors of the flow of `setup` on each of its grids: the number of cells along a side of each grid,
+    "n", and the errors by norm ("L1", "L2", "Linf")."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 
 
 def orders(found: Mapping[str, Sequence[float]]) -> list[float]:
-    """Return the order of accuracy of each of the three norms of the error, between the two finest grids. `found`: for
-    each grid the number of nodes, "n", and the errors by norm."""
+    """Return the order of accuracy of each error norm between the two finest grids in `found`, a result of `curves`."""
     ratio = np.log(found["n"][-1] / found["n"][-2])
     return [float(np.log(found[norm][-2] / found[norm][-1]) / ratio) for norm in NORMS]
 

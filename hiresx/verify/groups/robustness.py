@@ -28,8 +28,9 @@ class StrongFlow:
     small: tuple[str, ...] = ()
 
     def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> CheckRun:
-        """Return the run of this flow with a numerical flux, weights and a positivity limiter. `weights` may also be a
-        scheme.choice. `small`: whether to use the smaller grid."""
+        """Return the run of this flow with the given numerical flux, nonlinear weights and positivity method, all by
+        name. `weights` may also be a value of scheme.choice. `small`: whether to use the overrides for a run of a
+        fraction of a second."""
         of_weights = "choice" if weights == LOW_DISSIPATION else "weights"
         choices = {"flux": flux, of_weights: weights, "positivity": positivity}
         scheme = (f'scheme.{key}="{value}"' for key, value in choices.items())
@@ -79,7 +80,7 @@ FLOWS = (
 
 def least(run: CompletedRun) -> float:
     """Return the smaller of two ratios: the least density at any step divided by the least initial density, and the
-    same of the pressure. It is positive if density and pressure remained positive."""
+    least pressure divided by the least initial pressure. It is positive if density and pressure remained positive."""
     return min((run.samples(f"least_{name}") / run.samples(f"least_{name}")[0]).min() for name in ("rho", "p"))
 
 

@@ -29,18 +29,20 @@ ORDERS = {"modified": 5, "original6": 6, "modified7": 7}
 
 
 def titarev_toro_error(run: CompletedRun) -> float:
-    """Return the L1 error of the density over the domain."""
+    """Return the L1 error of the density of Titarev and Toro's problem, integrated over the domain, in rho_ref L, with
+    respect to a stored fine-grid solution."""
     fine, x = table("titarev-toro"), run.blocks[0].x[0, 0]
     return float(np.sum(abs(run.state("rho")[0, 0] - np.interp(x, fine["x"], fine["rho"]))) * (x[1] - x[0]))
 
 
 def variation_left(run: CompletedRun) -> float:
-    """Return the total variation of the density over the domain, divided by that of the reference solution."""
+    """Return the total variation of the density of Titarev and Toro's problem, divided by that of a stored fine-grid
+    solution."""
     return float(np.sum(abs(np.diff(run.state("rho")[0, 0]))) / np.sum(abs(np.diff(table("titarev-toro")["rho"]))))
 
 
 def excess_variation(run: CompletedRun) -> float:
-    """Return the total variation of the density divided by that of the exact solution, minus 1."""
+    """Return the total variation of the density of a shock tube divided by that of the exact solution, minus 1."""
     found, exact = (np.sum(abs(np.diff(rho[0, 0]))) for rho in (run.state("rho"), run.exact("rho")))
     return float(found / exact - 1)
 

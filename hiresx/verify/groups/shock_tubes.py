@@ -22,7 +22,8 @@ CASES = {
 
 
 def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return x, the density and the reference density at the nodes along the tube, each (ni,)."""
+    """Return the coordinates x, the computed density and the reference density at the nodes along the shock tube, each
+    (ni,). The reference is the exact solution or a stored fine-grid solution."""
     x = run.blocks[0].x[0, 0]
     if CASES[run.case.name][0] == "exact":
         reference = run.exact("rho")[0, 0]
@@ -33,14 +34,14 @@ def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def error(run: CompletedRun) -> float:
-    """Return the error of the density (L1 integral), in rho_ref L."""
+    """Return the L1 error of the density of a shock tube, integrated over the domain, in rho_ref L."""
     x, rho, reference = line(run)
     return np.sum(abs(rho - reference)) * (x[1] - x[0])
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return the arrays "x", "rho" and "reference", each of one value per node along the tube: the place, the computed
-    density and the reference density, in the scales of the case."""
+    """Return the curves of the picture along the shock tube, each (ni,): the coordinate "x", the computed density "rho"
+    and the reference density "reference", in the scales of the case."""
     return dict(zip(("x", "rho", "reference"), line(run), strict=True))
 
 

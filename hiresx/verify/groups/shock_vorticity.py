@@ -19,7 +19,8 @@ FROM, TO = 1.0, 6.0
 
 
 def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return x (in L) and the amplitude of the vorticity divided by that of the upstream wave, each (n,)."""
+    """Return x (in units of the length scale L) and the amplitude of the vorticity along y divided by that of the
+    incoming vorticity wave, each (n,)."""
     x, y = (np.asarray(c[0], float) for c in (run.blocks[0].x, run.blocks[0].y))
     u, v = run.state("u"), run.state("v")
     slope = derivative(v, 2)[0] / derivative(np.asarray(run.blocks[0].x), 2)[0]
@@ -31,7 +32,8 @@ def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def theory(run: CompletedRun) -> float:
-    """Return the ratio of the vorticity downstream of the shock to that upstream, by linear theory."""
+    """Return the amplitude of the vorticity downstream of the shock divided by that upstream, by linear interaction
+    analysis."""
     mach, angle, _ = _wave_parameters(run)
     return vorticity_ratio(mach, angle, run.case.gas.gamma)
 
@@ -41,14 +43,15 @@ def _wave_parameters(run: CompletedRun) -> list[float]:
 
 
 def error(run: CompletedRun) -> float:
-    """Return the relative error of the vorticity ratio with respect to linear theory."""
+    """Return the relative error of the amplification of the vorticity by the shock with respect to linear interaction
+    analysis."""
     x, found = profile(run)
     return float(found[(x > FROM) & (x < TO)].mean()) / theory(run) - 1
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return the curves of the picture over "x", each (n,): the ratio of vorticities "ratio" (see `profile`), and
-    "theory", the ratio according to linear interaction analysis."""
+    """Return the curves of the picture over "x", each (n,): the amplification of the vorticity "ratio" (see `profile`),
+    and "theory", the amplification by linear interaction analysis."""
     x, found = profile(run)
     return {"x": x, "ratio": found, "theory": np.where(x < 0, 1.0, theory(run))}
 

@@ -41,8 +41,8 @@ RUNS = {
 
 
 def least(name: str) -> Callable[[CompletedRun], float]:
-    """Return a function of a completed run. It returns the smallest value of the entry `name` in the records of the
-    run (see `Simulation.run`)."""
+    """Return a function that returns, for a completed run, the smallest value of the entry `name` (such as "least_rho")
+    in the records of the run (`Simulation.history`)."""
 
     def measure(run: CompletedRun) -> float:
         return run.samples(name).min()
@@ -51,15 +51,16 @@ def least(name: str) -> Callable[[CompletedRun], float]:
 
 
 def stem_foot(run: CompletedRun) -> float:
-    """Return the x of the foot of the Mach stem, in L. The foot is the node ahead of which the pressure along the wall
-    y = 0 falls most steeply."""
+    """Return the coordinate x of the foot of the Mach stem in the double Mach reflection, in units of the length scale
+    L. The foot is the node ahead of which the pressure along the wall y = 0 falls most steeply."""
     x, p = run.blocks[0].x[0, 0], run.state("p")[0, 0]
     # The shock that is in front of the wall at the start lies behind x = 1/6.
     return x[:-1][np.argmax(np.where(x[:-1] > 1, p[:-1] - p[1:], 0))]
 
 
 def sedov_radius(run: CompletedRun) -> float:
-    """Return the radius of the shock, divided by the exact one, 0.75 sqrt(t)."""
+    """Return the radius of the shock of Sedov's blast, which is that of the node with the largest density, divided by
+    the exact radius 0.75 sqrt(t)."""
     block, rho = run.blocks[0], run.state("rho")
     return np.hypot(block.x, block.y).flat[rho.argmax()] / (0.75 * run.time**0.5)
 

@@ -23,51 +23,51 @@ CFL = "time.cfl=1.2"
 
 
 def energy(simulation: Simulation) -> dict[str, float]:
-    """Return the mean kinetic energy rho |u|^2 / 2, in units of rho_ref times the square of the initial largest speed,
-    as the entry of a monitor of `simulation`. Collective."""
+    """Return {"energy": value}, the entry of a monitor: the mean kinetic energy rho |u|^2 / 2 in units of rho_ref times
+    the square of the initial largest speed."""
     state = simulation.solver.primitives(0)
     speed2 = state["u"] ** 2 + state["v"] ** 2 + state["w"] ** 2
     return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
 
 
 def history(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return by name the time "t" in turnover times, the kinetic energy "E" (see `energy`) and its dissipation rate
-    "rate", which is -dE/dt. Each is an array (samples,)."""
+    """Return arrays (samples,) by name: the time "t" in turnover times, the kinetic energy "E" (see `energy`) and its
+    decay rate "rate", which is -dE/dt."""
     t, e = run.samples("time") * run.case.parameters["mach"], run.samples("energy")
     return {"t": t, "E": e, "rate": -np.gradient(e, t)}
 
 
 def largest_rate(run: CompletedRun) -> float:
-    """Return the largest dissipation rate of the kinetic energy (`history`)."""
+    """Return the largest decay rate of the kinetic energy, -dE/dt (see `history`)."""
     return history(run)["rate"].max()
 
 
 def time_of_largest_rate(run: CompletedRun) -> float:
-    """Return the time of the largest dissipation rate, in turnover times."""
+    """Return the time at which the decay rate of the kinetic energy is largest, in turnover times."""
     found = history(run)
     return found["t"][np.argmax(found["rate"])]
 
 
 def energy_at(run: CompletedRun, t: float) -> float:
-    """Return the kinetic energy at the time `t`, in turnover times, interpolated."""
+    """Return the kinetic energy (see `energy`) at the time `t`, in turnover times, interpolated between samples."""
     found = history(run)
     return np.interp(t, found["t"], found["E"])
 
 
 def energy_ratio(more: CompletedRun, less: CompletedRun) -> float:
-    """Return the kinetic energy of the run `more`, divided by that of the run `less`, at 9 turnover times."""
+    """Return the kinetic energy at 9 turnover times of the run `more`, divided by that of the run `less`."""
     return energy_at(more, 9.0) / energy_at(less, 9.0)
 
 
 def energy_ratio_to_dns(run: CompletedRun) -> float:
-    """Return the ratio of the kinetic energy of a direct simulation (data/taylor-green-dns.csv) to that of the run, at
-    the time 9."""
+    """Return the kinetic energy at 9 turnover times of a direct numerical simulation (data/taylor-green-dns.csv),
+    divided by that of `run`."""
     dns = table("taylor-green-dns")
     return np.interp(9.0, dns["t"], dns["E"]) / energy_at(run, 9.0)
 
 
 def run(weights: str, *sets: str) -> CheckRun:
-    """Return the run of the Taylor-Green vortex with the given `weights`. `sets`: further overrides,
+    """Return the run of the Taylor-Green vortex with the nonlinear weights called `weights`. `sets`: further overrides,
     each "key=value"."""
     return CheckRun("taylor-green", None, (f'scheme.weights="{weights}"', CFL, "monitor.every=20", *sets), (energy,))
 

@@ -24,13 +24,14 @@ K = 2 * np.pi
 
 
 def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
-    """Return the amplitude of the first harmonic of `wave` (n,) at the places `x` (n,) of the periodic interval (0,
+    """Return the amplitude of the first harmonic of `wave` (n,) at the points `x` (n,) of the periodic interval (0,
     1)."""
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 
 def rate_error(name: str) -> Callable[[CompletedRun], float]:
-    """Return a measure of a run: the relative error of the decay rate of the first harmonic of the variable `name`."""
+    """Return a function of a completed run that returns the relative error of the decay rate of the first harmonic of
+    the variable `name`."""
 
     def measure(run: CompletedRun) -> float:
         x = np.asarray(run.blocks[0].x)
@@ -41,7 +42,7 @@ def rate_error(name: str) -> Callable[[CompletedRun], float]:
 
 
 def exact_rate(run: CompletedRun) -> float:
-    """Return the exact decay rate of the wave, in c_ref / L."""
+    """Return the exact decay rate of the shear or sound wave of the run, in c_ref / L."""
     gas, mode = run.case.gas, run.case.parameters["mode"]
     assert gas.reynolds is not None
     if mode == "shear":
@@ -55,12 +56,14 @@ def temperature(rho: np.ndarray, p: np.ndarray, gamma: float) -> np.ndarray:
 
 
 def couette_velocity(run: CompletedRun) -> float:
-    """Return the largest error of the velocity of Couette flow, divided by the speed of the wall."""
+    """Return the largest error of the velocity of Couette flow with respect to the exact solution, divided by the speed
+    of the wall."""
     return abs(run.state("u") - run.exact("u")).max() / run.case.parameters["wall_speed"]
 
 
 def couette_temperature(run: CompletedRun) -> float:
-    """Return the largest error of the temperature of Couette flow, divided by the temperature of the lower wall."""
+    """Return the largest error of the temperature of Couette flow with respect to the exact solution, divided by the
+    temperature of the lower wall."""
     gamma = run.case.gas.gamma
     found = temperature(run.state("rho"), run.state("p"), gamma)
     exact = temperature(run.exact("rho"), run.exact("p"), gamma)
@@ -68,15 +71,15 @@ def couette_temperature(run: CompletedRun) -> float:
 
 
 def couette_pressure(run: CompletedRun) -> float:
-    """Return the largest difference of the pressure from its mean in Couette flow, divided by the mean. (The exact
-    pressure is uniform.)"""
+    """Return the largest minus the smallest pressure in Couette flow, divided by the mean. (The exact pressure is
+    uniform.)"""
     p = run.state("p")
     return np.ptp(p) / p.mean()
 
 
 def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return the profiles between the walls over "y", each (nj,): the velocity "u" and the temperature "T", and the
-    exact values "u_exact" and "T_exact"."""
+    """Return the profiles of Couette flow between the walls over "y", each (nj,): the velocity "u" and the temperature
+    "T", and the exact values "u_exact" and "T_exact"."""
     gamma = run.case.gas.gamma
     lines = {"y": run.blocks[0].y, "u": run.state("u"), "u_exact": run.exact("u")}
     lines["T"] = temperature(run.state("rho"), run.state("p"), gamma)
@@ -85,7 +88,8 @@ def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def order(measure: Callable[[CompletedRun], float]) -> Callable[[CompletedRun, CompletedRun], float]:
-    """Return a measure of two runs, the second with half the spacing: the order of accuracy of `measure`."""
+    """Return a function of two completed runs, the second with half the grid spacing, that returns the order of
+    accuracy. `measure`: the function that returns the error of a run."""
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 

@@ -27,34 +27,37 @@ SMALL, LOUD = 1e-6, 1e-3
 
 
 def ratio(run: CompletedRun) -> complex:
-    """Return the complex first harmonic of the computed pressure, divided by that of the exact solution."""
+    """Return the complex amplitude of the first harmonic of the computed pressure, divided by that of the exact
+    solution."""
     x = np.asarray(run.blocks[0].x)
     wave = np.exp(-2j * np.pi * x)
     return complex(np.mean(run.state("p") * wave) / np.mean(run.exact("p") * wave))
 
 
 def theory(run: CompletedRun) -> complex:
-    """Return the exact amplification factor of the scheme for the wave of this run, after the time of the run."""
+    """Return the same ratio of complex amplitudes as `ratio`, predicted by the linear theory of the scheme for the wave
+    and the duration of the run."""
     points = run.blocks[0].x.shape[-1] / IN_BOX
     return plane_wave.amplitude_ratio(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
 
 def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
     """Return the relative errors of the amplitude and the errors of the phase in degrees, each (n,). `ratios`: for each
-    wave the complex amplitude divided by the exact one. The error of the phase is negative if the wave is too slow."""
+    of n waves the computed complex amplitude divided by the exact one. The error of the phase is negative if the wave
+    is too slow."""
     found = np.array(ratios)
     return np.abs(found) - 1, np.degrees(-np.angle(found))
 
 
 def amplitude_error(*runs: CompletedRun) -> float:
-    """Return the largest magnitude of the difference between the measured and the theoretical complex amplitude ratio
-    of all runs."""
+    """Return the largest magnitude of the difference between the computed and the theoretical ratio of complex
+    amplitudes (see `ratio` and `theory`) over all `runs`."""
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
 
 def excess(part: int) -> Callable[..., float]:
-    """Return a measure of several runs: the largest ratio of the error in amplitude (`part` 0) or in phase (1) to that
-    of the linear scheme."""
+    """Return a function of several completed runs that returns the largest ratio of the error in amplitude (`part` 0)
+    or in phase (`part` 1) to the error of the linear scheme."""
 
     def measure(*runs: CompletedRun) -> float:
         found, linear = (errors([of(run) for run in runs])[part] for of in (ratio, theory))
@@ -64,8 +67,8 @@ def excess(part: int) -> Callable[..., float]:
 
 
 def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return by name, for each of `runs`, the points per wavelength, the errors of amplitude and phase, and the errors
-    by theory."""
+    """Return the curves of the picture, for each of `runs`, by name: the "points" per wavelength, the errors
+    "amplitude" and "phase", and the errors by linear theory, "theory_amplitude" and "theory_phase"."""
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {

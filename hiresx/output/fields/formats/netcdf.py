@@ -1,8 +1,7 @@
 """Fields in netCDF-4, see `hiresx.output.fields.field_file`: the files of a run, which ranks write together.
 
-The library writes one file, from which the layout of a series is learned. The files of the series are this layout with
-the arrays in their places (`hiresx.output.saved.file_layout`).
-"""
+The netCDF library writes one file, from which the layout of all files of a series is learned. The files of the series
+are copies of this layout with the arrays inserted (`hiresx.output.saved.file_layout`)."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -20,15 +19,15 @@ from hiresx.output.saved.places import LocalRegion
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
-    """Return the path of the fields of `step`, or of the subset `name` of them, in a run directory: <name>_<step, six
-    digits or more>.nc."""
+    """Return the path of the netCDF file with the fields of one step: <name>_<step, six digits or more>.nc in the run
+    directory. `name`: the name of a subset of the fields, by default the whole fields."""
     return Path(directory) / f"{name}_{step:06d}{SUFFIX}"
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
-    """Remove the field files that an earlier run has written to `directory` for steps later than `after`, so that they
-    are not confused with files of a new run. `name`: the subset whose files are removed, instead of those of all
-    fields. Returns the number of removed files. Raises HiresxError if a file cannot be removed."""
+    """Remove the netCDF field files in `directory` of steps later than `after`, so that files of an earlier run are not
+    confused with those of a new run. `name`: the name of a subset of the fields, by default the whole fields. Returns
+    the number of removed files. Raises HiresxError if a file cannot be removed."""
     found = [path for step, path in frames(directory, name).items() if step > after]
     files.remove(found)
     if not frames(directory, name):
@@ -37,8 +36,8 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
 
 
 class NetcdfSeries(FormatSeries):
-    """The netCDF files of an output. `frame` measures the layout of the files on a temporary file beside the first one,
-    and raises the errors of writing it. `about`: the data that are the same at all times."""
+    """Writer of the netCDF files of an output at all times. `about`: the data of the output that do not change with
+    time."""
 
     def __init__(self, about: WrittenSeries):
         self._about = about
@@ -46,6 +45,10 @@ class NetcdfSeries(FormatSeries):
         self._layout: FileLayout | None = None
 
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
+        """Return the writer of the netCDF file of one time. `directory`: the run directory. `time`: in units of L /
+        c_ref (length scale over sound speed). `step`: number of time steps before this time. The first call measures
+        the layout of the files on a temporary file. All ranks must call this method. Raises HiresxError if that file
+        cannot be written."""
         about, path = self._about, frame(directory, step, self._about.name)
         coordinates = self._begin(directory, path)
         assert self._layout is not None
@@ -104,9 +107,9 @@ Format = NetcdfSeries
 
 
 class FieldFrame:
-    """The field file of one time, which the ranks of a communicator write together (see `JointFile`). `joint`: the
-    coordinate file, if it must be written too, and last the field file. `names`: the names of its blocks. `numbers`:
-    time and step, by key. A context, for one thread at a time."""
+    """Writer of the netCDF field file of one time, which the ranks of a communicator write together (see `JointFile`).
+    `joint`: the coordinate file, if it must be written too, and last the field file. `names`: the names of the blocks.
+    `numbers`: time and step, by key. It is a context, for one thread at a time."""
 
     def __init__(self, joint: Sequence[JointFile], names: Sequence[str], numbers: Mapping[Any, float]):
         self._files, self._names, self._numbers = joint, names, numbers
@@ -124,7 +127,8 @@ class FieldFrame:
         self._opened.__exit__(*error)
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the local regions of block number `n`."""
+        """Write the values that this rank has in the output block number `n`. `regions`: the points of the block, with
+        coordinates and variables."""
         for file in self._files:
             for region in regions:
                 for name, values in {"x": region.x, "y": region.y, "z": region.z, **region.values}.items():
@@ -135,12 +139,12 @@ class FieldFrame:
                     file.put((self._names[n], name), region.place, [values])
 
     def publish(self) -> None:
-        """Give the files their final names, the coordinate files first, so that no file links to a missing one. Called
-        on rank 0, after all ranks have left the context."""
+        """Give the files their final names, the coordinate file first, so that no field file links to a missing one.
+        Called on rank 0, after all ranks have left the context."""
         for file in self._files:
             file.publish()
 
     def discard(self) -> None:
-        """Remove the file, instead of `publish`."""
+        """Remove the temporary files of this time. Called instead of `publish`."""
         for file in self._files:
             file.discard()

@@ -44,25 +44,28 @@ _CELLS = "vtkGhostType of cells"
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
-    """Return the path of the file to open for the fields of `step` of the output `name`, in the run directory
-    `directory`: <run>/vtk/<name>_<step>.vtm."""
+    """Return the path of the VTK file with the fields of one step: <directory>/vtk/<name>_<step>.vtm. `directory`: the
+    run directory. `name`: the name of a subset of the fields, by default the whole fields."""
     return Path(directory) / FOLDER / f"{name}_{step:06d}.vtm"
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """Return the VTK files of the output `name` in the run directory `directory`, by step in ascending order."""
+    """Return the paths of the VTK files (.vtm) of the output `name` in the run directory `directory`, by step in
+    ascending order."""
     return list_by_step(Path(directory) / FOLDER, name, ".vtm")
 
 
 def series(directory: str | Path, name: str = "fields") -> Path:
-    """Return the path of the file to open for the fields of all times of the output `name`, in the run directory
-    `directory`: <run>/<name>.pvd."""
+    """Return the path of the ParaView file that lists the VTK files of all times: <directory>/<name>.pvd. `directory`:
+    the run directory. `name`: the name of a subset of the fields, by default the whole fields."""
     return Path(directory) / f"{name}.pvd"
 
 
 class VtkFrame:
-    """The files of one time, which the ranks of a communicator write together (see `JointFile`). `about`: the data that
-    are the same at all times. A context, for one thread at a time. An OSError becomes a HiresxError with the path."""
+    """Writer of the VTK files of one time, which the ranks of a communicator write together (see `JointFile`). `about`:
+    the data of the output that do not change with time. `directory`: the run directory. `time`: in units of L / c_ref
+    (length scale over sound speed). It is a context, for one thread at a time. An OSError becomes a HiresxError with
+    the path."""
 
     def __init__(self, about: WrittenSeries, directory: Path, time: float, step: int):
         self.path = frame(directory, step, about.name)
@@ -93,7 +96,8 @@ class VtkFrame:
         """Leave the context; the files were opened and closed one by one."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the local regions of block number `n`. Rank 0 calls it for every block, even without regions."""
+        """Write the values that this rank has in the output block number `n`. `regions`: the points of the block, with
+        coordinates and variables. Rank 0 calls this method for every block, even without regions."""
         if not (regions or self._root):
             return
         with self._files[n] as file:
@@ -121,8 +125,8 @@ class VtkFrame:
         return arrays
 
     def publish(self) -> None:
-        """Give the files their final names, the file of this time last. Called on rank 0, after all ranks have left the
-        context."""
+        """Give the files of this time their final names, the .vtm file last, and add it to the .pvd file. Called on
+        rank 0, after all ranks have left the context."""
         for file in self._files:
             self._published += 1
             file.publish(synced=False)
@@ -133,7 +137,7 @@ class VtkFrame:
             _append(self._directory, self.path, self._time, self._name)
 
     def discard(self) -> None:
-        """Remove all files of this time, instead of `publish` or after it failed."""
+        """Remove all files of this time. Called instead of `publish`, or after `publish` failed."""
         gone = [file.path for file in self._files[: self._published]]
         for path in [self.path, *gone] if gone else ():
             with suppress(OSError):
@@ -146,8 +150,9 @@ Format = VtkFrame
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of `path`, a .vts, .vtm or .pvd file of HiResX, from its header: kind, and files, times,
-    extent, variables. Raises HiresxError if it is missing, incomplete or not a file of HiResX."""
+    """Return the content of a .vts, .vtm or .pvd file that HiResX wrote, from its header: `kind`, and, as far as the
+    file has them, `time`, `size` (ni, nj, nk), `variables` and `files`. Raises HiresxError if the file `path` is
+    missing, incomplete or not a file of HiResX."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -181,8 +186,8 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
-    """Remove the files of the output `name` in `directory` for steps later than `after`, and their entries in the
-    series. Raises HiresxError if a file cannot be removed."""
+    """Remove the VTK files of the output `name` in `directory` for steps later than `after`, and their entries in the
+    .pvd file. Raises HiresxError if a file cannot be removed."""
     gone = [path for step, path in frames(directory, name).items() if step > after]
     for path in gone:
         # The .vtm file is removed first, so that it never names a missing file.

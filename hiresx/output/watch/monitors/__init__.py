@@ -1,5 +1,5 @@
 """Monitors of a run, one file for each kind. A file defines `build(case, simulation)`, which returns attachments of the
-run. It may define `check(case, decomposition)`, which raises an error for faults in the tables of the case before
+run, and may define `check(case, decomposition)`, which raises an error for faults in the tables of the case before
 anything runs."""
 
 import importlib
@@ -21,19 +21,18 @@ from hiresx.solver import Solver
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Build all monitors of `case` for `simulation`, from its `solver`, `out` (the run directory or None), `history`
-    and `monitors` (functions of the user).
-
-    Collective. Raises HiresxError on all ranks, for example for a place outside the grid or for faces without a wall.
-    """
+    """Return all monitors of a run, which the tables of `case` define. `simulation`: the run, with its `solver`, `out`
+    (the run directory or None), `history` and `monitors` (functions of the user). All ranks must call this function.
+    Raises HiresxError on all ranks, for example for a probe outside the grid or for a force on faces without a wall."""
     found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
     found.append(DeviceSamples(simulation.solver, [monitor for monitor in found if isinstance(monitor, DeviceMonitor)]))
     return found if simulation.out is None else [_RemoveEarlier(simulation.solver.comm, simulation.out), *found]
 
 
 def check(case: Case, decomposition: Decomposition) -> dict[str, Any]:
-    """Raises HiresxError for the first error in the monitors of `case` that can be found before the run. Returns a
-    dictionary with the results of the checks by the kind of the monitor: "probe" has the locations of all places."""
+    """Check the monitors of `case` before the run. `decomposition`: the blocks of the grid. Returns the results of the
+    checks by the kind of the monitor: "probe" has the locations of all probes. Raises HiresxError for the first
+    error."""
     kinds = [kind for kind in _kinds() if hasattr(kind, "check")]
     return {kind.__name__.rpartition(".")[2]: kind.check(case, decomposition) for kind in kinds}
 

@@ -33,19 +33,19 @@ FILE = "averages.nc"
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Build the monitor of time averages, if the case has `[average]`."""
+    """Return the monitor of time averages in a list, which is empty if the case has no table `[average]`."""
     if case.average is None:
         return []
     return [AverageMonitor(case.average, simulation.solver, simulation.out)]
 
 
 class AverageMonitor(Attachment):
-    """Monitor of the Reynolds and Favre means and second moments. Each rank computes those of its parts. With the key
-    `over`, the averages are also taken along grid lines, and every part has the averages over the whole lines.
+    """Monitor of the Reynolds and Favre means and second moments, computed on the device. Each rank computes the
+    averages at its nodes. With the key `over`, the averages are also taken along grid lines, and each rank has the
+    averages over the whole lines that pass through its nodes.
 
     A sample is weighted with the time since the previous sample (with local time steps: with the number of steps), from
-    `start` or the beginning of the run on.
-    """
+    `start` or the beginning of the run on."""
 
     name = "averages"
 
@@ -83,18 +83,21 @@ class AverageMonitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """Time, in L / c_ref, at which the next step must end at the latest."""
+        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
+        because a sample is due."""
         return self._clock.next_time
 
     @property
     def bytes(self) -> int:
-        """Device memory of the averages, in bytes."""
+        """Device memory for the averages and for intermediate results of a sample, in bytes."""
         return sum(array.nbytes for array in self._means) + (0 if self._lines is None else self._lines.bytes)
 
     def _now(self, solver: Solver) -> float:
         return float(solver.steps) if solver.case.time.local else solver.time
 
     def begin(self, solver: Solver, restarted: bool) -> None:
+        """Prepare the file of averages and take the first sample. `restarted`: whether the run continues from a
+        checkpoint; if not, the file of an earlier run is removed."""
         if self._begun:
             return
         self._begun = True
@@ -120,10 +123,12 @@ class AverageMonitor(Attachment):
         self._sample(solver)
 
     def steps_left(self, solver: Solver) -> int:
+        """Return the number of time steps until a sample or a file of averages is due by an interval in steps."""
         # Averages are written when fields are written; steps end at these times anyway.
         return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
 
     def after_step(self, solver: Solver) -> None:
+        """Add a sample to the averages and write their file, if these are due. All ranks must call this method."""
         self._writer.advance()
         self._sample(solver)
         if self._writing.due(solver):
@@ -180,10 +185,11 @@ class AverageMonitor(Attachment):
         return self._shares[n : n + 1]
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
-        """Return the averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}. They contain
-        the means and the second moments of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means.
-        "budget" or "stress_budgets" have the names of `hiresx.device.averaging.BUDGETS`. If averages are also taken
-        over directions, their arrays have one node along these."""
+        """Return the averages at the nodes of a box that this rank computes, by kind and name: {"reynolds": {name: (nk,
+        nj, ni)}, "favre": ...}. `n`: index of the box in `solver.states`. They contain the means and the second moments
+        of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means. "budget" or "stress_budgets" have
+        the names of `hiresx.device.averaging.BUDGETS`. If averages are also taken over index directions, the arrays
+        have one node along these."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
@@ -193,6 +199,8 @@ class AverageMonitor(Attachment):
         return found
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the averages and their weights. Waits until the file of averages is
+        written. All ranks must call this method."""
         self._writer.drain()
         found: dict[str, Any] = {
             "since": -1.0 if self._since is None else self._since,
@@ -229,10 +237,10 @@ class AverageMonitor(Attachment):
         return LazyArray(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Continue the averages `captured` of a checkpoint. An average that the checkpoint does not have, or has with
-        another start time or other directions, begins again at the present time. If the data of the budget are missing,
-        all averages begin again, because budget and moments must have the same samples. With the key `over`, all begin
-        again if one of them does."""
+        """Continue the averages of a checkpoint. `captured`: the result of `capture`. An average that the checkpoint
+        does not have, or has with another start time or other directions, begins again at the present time. If the data
+        of the budget are missing, all averages begin again, because budget and moments must have the same samples. With
+        the key `over`, all begin again if one of them does."""
         self._begun, self._launch = False, None
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
@@ -258,7 +266,7 @@ class AverageMonitor(Attachment):
                 self._solver.backend.copy(array, self._solver.backend.to_device(value))
 
     def finish(self, solver: Solver) -> None:
-        """Write the last averages, also those of a run that failed."""
+        """Write the last averages, also after a failure of the run, and wait until the file is complete."""
         self._begun = False
         try:
             if not self._writer.has_failed:

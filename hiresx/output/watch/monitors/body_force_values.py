@@ -8,8 +8,7 @@ M - m:
 
 with which the deficit decays as exp(-t/T) where the resistance is steady. The first step has the acceleration of the
 case. The launches that compute this are made at the start of every step, so that a device takes many steps without the
-host. Only ranks that add their sums on the host compute it there, after every step.
-"""
+host. Only ranks that add their sums on the host compute it there, after every step."""
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -37,7 +36,7 @@ THREADS, LANES = 1024, 16
 
 
 class KeptNumber(IntEnum):
-    """Indexes of the numbers that the device stores (kernels/terms/body_force.h), in units of one double."""
+    """Indexes of the numbers that the device stores for the body force (kernels/terms/body_force.h), each a double."""
 
     BEFORE = 0
     HAS_GOAL = 1
@@ -59,15 +58,15 @@ _NAMES = {
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of the body force, if the case has one."""
+    """Return the monitor of the body force in a list, which is empty if the case has no body force."""
     if case.body_force is None:
         return []
     return [BodyForceMonitor(case.body_force, simulation.solver, simulation.out)]
 
 
 class BodyForceMonitor(Monitor):
-    """Monitor of the body force. If the mass flow is kept constant, it sets the field `kept_acceleration` in every
-    step."""
+    """Monitor of the body force and the mass flow. If the mass flow is kept constant, it sets the acceleration of the
+    flow, the field `kept_acceleration`, in every step."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "body_force", "body_force", COLUMNS, spec.every, None, out)
@@ -123,6 +122,8 @@ class BodyForceMonitor(Monitor):
         )  # fmt: skip
 
     def begin(self, solver: Solver, restarted: bool) -> None:
+        """Compute the acceleration by the body force for the first time step, if the mass flow is kept constant, and
+        take the first sample."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
         elif self._spec.keep is not None and self._leave is None:
@@ -130,20 +131,27 @@ class BodyForceMonitor(Monitor):
         super().begin(solver, restarted)
 
     def after_step(self, solver: Solver) -> None:
+        """Compute the acceleration by the body force for the next time step, if the host must do this, and take a
+        sample if one is due."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
         super().after_step(solver)
 
     def steps_left(self, solver: Solver) -> int:
+        """Return the number of time steps until `after_step` must be called: 1 if the host computes the
+        acceleration."""
         return 1 if self._spec.keep is not None and self._on_host else super().steps_left(solver)
 
     def finish(self, solver: Solver) -> None:
+        """End the control of the mass flow and close the history."""
         if self._leave is not None:
             self._leave()
             self._leave = None
         super().finish(solver)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
+        """Return mass flow, acceleration and force along the axis of the body force. All ranks must call this
+        method."""
         self._control(solver)
         kept = self._backend.to_host(self._state)
         density, flow, a = (float(kept[n]) for n in (KeptNumber.DENSITY, KeptNumber.FLOW, KeptNumber.ACCELERATION))
@@ -159,12 +167,15 @@ class BodyForceMonitor(Monitor):
             self._launch_last()
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the samples so far, and the present acceleration and mass flow."""
         kept = self._backend.to_host(self._state)
         if not kept[KeptNumber.BEFORE]:
             return super().capture()
         return super().capture() | {name: float(kept[n]) for name, n in _NAMES.items()}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
+        """Restore the samples, the acceleration and the mass flow of a checkpoint. `captured`: the result of
+        `capture`."""
         super().restore(captured)
         if "goal" in captured and self._spec.keep is not None:
             kept = np.zeros(len(KeptNumber))

@@ -1,5 +1,6 @@
-"""`[conservation]`: volume integrals, fluxes through the boundaries, and sources of the sponges. With levels of
-refinement it also records the part of the change of the integrals that these do not explain."""
+"""`[conservation]`: volume integrals of the conserved quantities, their fluxes through the boundaries, and sources of
+the sponges. With levels of refinement it also records the change of the integrals that fluxes and sources do not
+explain."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,17 +26,17 @@ _SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of conserved integrals, if the case has `[conservation]`."""
+    """Return the monitor of conserved integrals in a list, which is empty if the case has no table `[conservation]`."""
     if case.conservation is None:
         return []
     return [ConservationMonitor(case.conservation, simulation.solver, simulation.out)]
 
 
 class ConservationMonitor(DeviceMonitor):
-    """Monitor of the integrals of the conserved quantities. It has a column for each quantity, for each flux out
-    through a boundary (<quantity>_flux_<boundary>), and with sponges for each source (<quantity>_source). With levels
-    of refinement, <quantity>_defect is the change since the first sample minus the change by fluxes and sources, which
-    are integrated between samples by the trapezoidal rule."""
+    """Monitor of the volume integrals of mass, momentum and energy. It has a column for each quantity, for each flux
+    out through a boundary (<quantity>_flux_<boundary>), and with sponges for each source (<quantity>_source). With
+    levels of refinement, <quantity>_defect is the change since the first sample minus the change by fluxes and sources,
+    which are integrated between samples by the trapezoidal rule."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         decomposition = solver.decomposition
@@ -114,11 +115,16 @@ class ConservationMonitor(DeviceMonitor):
             self._sponges[n] = pad(solver, solver.states[n], rate), goal
 
     def calls(self, numbers: Any) -> Calls:
+        """Return the kernel launches that compute the integrals and fluxes at this rank's nodes and write them to the
+        device array `numbers`."""
         count = self._totals.count
         totals = self._totals.calls("column_totals", self._arguments, numbers[:count])
         return [*totals, *self._surface.sum_calls("face_flux_sums", numbers[count:])]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
+        """Return integrals, fluxes, sources and defects by column, from the numbers that the device computed on this
+        rank, for the sample at `time`, in units of L / c_ref (length scale over sound speed). All ranks must call this
+        method."""
         totals, source = np.zeros((2, len(CONSERVED)))
         for n, sums in enumerate(self._totals.by_part(numbers[: self._totals.count])):
             totals += sums[: len(CONSERVED)]
@@ -138,14 +144,18 @@ class ConservationMonitor(DeviceMonitor):
         return values
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the samples so far, and the defects of conservation with levels of
+        refinement."""
         return super().capture() | ({} if self._defect is None else self._defect.capture())
 
     def restore(self, captured: Mapping[str, Any]) -> None:
+        """Restore the samples and the defects of conservation of a checkpoint. `captured`: the result of `capture`."""
         super().restore(captured)
         if self._defect is not None:
             self._defect.restore(captured)
 
     def finish(self, solver: Solver) -> None:
+        """Complete the history, and add a note about the defects of conservation with levels of refinement."""
         super().finish(solver)
         if self._defect is not None and (note := self._defect.note()) is not None:
             self.notes.append(note)

@@ -40,8 +40,8 @@ _SCALES = np.array([1.0 if name in ("u", "v", "w", "mach") else 0.0 for name in 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of extrema, if the case has `[extrema]`. Raises HiresxError on all ranks for a variable whose
-    extrema are not available."""
+    """Return the monitor of extreme values in a list, which is empty if the case has no table `[extrema]`. Raises
+    HiresxError on all ranks for a variable whose extrema are not available."""
     if case.extrema is None:
         return []
     solver = simulation.solver
@@ -51,7 +51,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Check the table [extrema] of a case. Raises HiresxError for a variable whose extrema are not available."""
+    """Raise HiresxError if the table [extrema] of `case` names a variable whose extrema are not available."""
     for name in case.extrema.variables if case.extrema is not None else ():
         if name not in VARIABLES:
             raise HiresxError(
@@ -64,7 +64,8 @@ _NOWHERE = 1e300
 
 
 class ExtremaMonitor(DeviceMonitor):
-    """Least and largest value of each variable of `[extrema]`, with the block, node and coordinates where it is."""
+    """Monitor of the smallest and the largest value of each variable of `[extrema]`, with block, node and coordinates
+    of its position."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._variables = spec.variables
@@ -121,6 +122,8 @@ class ExtremaMonitor(DeviceMonitor):
         return list(stages)
 
     def calls(self, numbers: Any) -> Calls:
+        """Return the kernel launches that compute the extreme values at this rank's nodes and the nodes where they lie,
+        and write them to the device array `numbers`."""
         put, solver = self._solver.backend.to_device, self._solver
         bounds = solver.program.call(
             "extreme_bounds", (len(VARIABLES), 1, 1), parts=len(solver.states), tie=self._tie, scales=put(_SCALES),
@@ -130,9 +133,13 @@ class ExtremaMonitor(DeviceMonitor):
         return [*self._extreme_calls(), bounds, *self._place_calls(numbers[QUANTITIES:])]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
+        """Return the extreme values and their positions by column, from the numbers that the device computed. On
+        several ranks `measure` is used instead."""
         return self._of(numbers[:QUANTITIES].reshape(2, -1), self._least(numbers[QUANTITIES:]))
 
     def measure(self, solver: Solver) -> Mapping[str, float]:
+        """Return the extreme values over all ranks and their positions, by column, for the current state. All ranks
+        must call this method."""
         if self.deferred:
             return super().measure(solver)
         backend, (seek, find, numbers) = solver.backend, self._by_ranks

@@ -38,8 +38,9 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build a monitor for each `[[force]]` of the case, and one for each force that has a distribution along its walls.
-    Without a run directory there are no distributions, since they are too large for the memory."""
+    """Return a monitor for each table `[[force]]` of the case, and one for the distribution of pressure and friction
+    along the walls of each force that requests it. Without a run directory there are no distributions, since they are
+    too large for the memory."""
     solver, out, found = simulation.solver, simulation.out, list[Monitor]()
     for n, spec in enumerate(case.force):
         force = ForceMonitor(f"force.{n}", spec, solver, out)
@@ -54,8 +55,9 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Check the tables [[force]] of a case. Raises HiresxError for blocks, regions and ranges that do not exist, for a
-    table that selects no wall, and for extrema of y+, friction and heat flux at slip walls, which have none."""
+    """Raise HiresxError for faults in the tables [[force]] of a case: blocks, regions and ranges that do not exist, a
+    table that selects no wall, and extrema of y+, friction and heat flux at slip walls, which have none.
+    `decomposition`: the blocks of the grid."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
         _coefficients(f"force.{n}", spec, case, 3)
@@ -64,10 +66,8 @@ def check(case: Case, decomposition: Decomposition) -> None:
 class ForceMonitor(DeviceMonitor):
     """Monitor of the force on walls. Its columns are force_x, force_y and force_z (pressure and friction together),
     pressure_x, y, z, friction_x, y, z, heat and area. If the case requests them, there are also coefficients and
-    extremes along the walls.
-
-    In axisymmetric flow the y components are sums of radial components, the z components are sums of components along
-    the swirl, and there is the torque."""
+    extremes along the walls. In axisymmetric flow the y components are sums of radial components, the z components are
+    sums of components along the swirl, and there is the torque."""
 
     def __init__(self, key: str, spec: Spec, solver: Solver, out: Path | None):
         area = ("", " L", " L^2")[dimension(solver) - 1]
@@ -104,10 +104,13 @@ class ForceMonitor(DeviceMonitor):
         self._measured: FaceFlow | None = None
 
     def after_step(self, solver: Solver) -> None:
+        """Take a sample if one is due after this time step. All ranks must call this method."""
         self._measured = None
         super().after_step(solver)
 
     def calls(self, numbers: Any) -> Calls:
+        """Return the kernel launches that sum pressure, friction, heat and moments over this rank's wall nodes and
+        write the sums to the device array `numbers`."""
         put, round_ = self._solver.backend.to_device, self._solver.case.axisymmetric
         return self._surface.sum_calls(
             "face_force_sums", numbers, pressure=float(self._pressure),
@@ -115,12 +118,16 @@ class ForceMonitor(DeviceMonitor):
         )  # fmt: skip
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
+        """Return the integrals over the walls by column, from the sums `numbers` that the device computed on this rank.
+        All ranks must call this method."""
         sums = self._comm.sum(self._surface.by_group(numbers, ROWS))[0]
         pressure, friction, heat, moment, torque = np.split(sums, (3, 6, 7, 10))
         found = [*self._columns(pressure, friction, heat, moment, torque).tolist(), self._area]
         return dict(zip(self._integrals, found, strict=True))
 
     def measure(self, solver: Solver) -> dict[str, float]:
+        """Return the integrals over the walls and, if requested, the extremes along them by column, for the current
+        state. All ranks must call this method."""
         values = self.integrals()
         if not self.deferred:
             self._measured = self._surface.last()
@@ -128,23 +135,24 @@ class ForceMonitor(DeviceMonitor):
         return {**values, **extremes}
 
     def measure_nodes(self) -> dict[str, np.ndarray]:
-        """Return the values (n,) at the nodes of this rank (`WallNodes.measure`), for a monitor that is called after
-        this one. If this monitor has taken a sample after the same step, the values of that sample are returned."""
+        """Return pressure, friction, heat flux and y+ (n,) at the n wall nodes of this rank, as `WallNodes.measure`
+        does, for the current state. If this monitor has taken a sample after the same step, the values of this sample
+        are returned."""
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
-        """Return each column that is an integral over the walls, in its unit, for the current state, as a dictionary by
-        name. Collective."""
+        """Return the integrals over the walls, such as force_x, by name, in the unit of their column, for the current
+        state. All ranks must call this method."""
         return self.values(self.numbers(self._solver), self._solver.time)
 
     @cached_property
     def nodes(self) -> WallNodes:
-        """The nodes of the walls of this rank."""
+        """The wall nodes of this rank on which the force acts."""
         return WallNodes(self._solver, self._surface)
 
     def shares(self) -> NodeContributions:
-        """Return the contributions of the single nodes of this rank to each integral except the area, in the unit of
-        the integral's column."""
+        """Return the contribution of each wall node of this rank to each integral over the walls except the area, in
+        the unit of the integral's column, for the current state."""
         flow, surface = self._surface.measure(), self._surface
         pressure, torque = (flow.p - self._pressure) * flow.push, surface.radii * flow.friction[2]
         moment = np.zeros_like(pressure)

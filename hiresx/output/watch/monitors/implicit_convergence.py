@@ -38,7 +38,7 @@ ERROR_COLUMN = Column("error", "estimated error of the step over the norm of the
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of Newton iterations, if the time integrator is implicit."""
+    """Return the monitor of Newton iterations in a list, which is empty if the time integrator is not implicit."""
     integrator = simulation.solver.integrator
     if isinstance(integrator, Stages):
         errors = () if case.implicit.tolerance is None else (ERROR_COLUMN,)
@@ -65,6 +65,7 @@ class StageProgress(_OfReport):
     """Monitor of the Newton iterations of unsteady flow, one sample per time step."""
 
     def finish(self, solver: Solver) -> None:
+        """Complete the history, and add a note about stages of time steps that were not solved."""
         memory = solver.integrator.memory
         if memory.get("stalled") and sys.exception() is None:
             self.notes.append(stalled_stages(memory, solver.integrator.report.get("last_stall", {}), self._drop))
@@ -72,9 +73,9 @@ class StageProgress(_OfReport):
 
 
 def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float | None) -> str:
-    """Return a message with the number of stages that were not solved, and the place of the last one. `memory`: the
-    memory of the integrator. `last`: data of the last such stage. `drop`: the factor by which the case requires the
-    residual to fall, or None."""
+    """Return a message with the number of implicit stages that were not solved, the place of the last one, and advice.
+    `memory`: counts of the integrator over the whole run. `last`: time, node and residuals of the last such stage;
+    empty if unknown. `drop`: the factor by which the case requires the residual to fall, or None."""
     asked = "the error in time needs" if drop is None else f"implicit.newton_drop = {drop:.3g}"
     said = (
         f"the residual of {memory['stalled']:g} stages of steps fell by less than {asked}, "
@@ -98,6 +99,7 @@ class NewtonProgress(_OfReport):
     """Monitor of the Newton iterations towards steady flow."""
 
     def finish(self, solver: Solver) -> None:
+        """Complete the history, and add a note on whether the iteration towards steady flow has converged."""
         integrator = solver.integrator
         report = integrator.report
         if report and sys.exception() is None and self._drop is not None:
@@ -109,8 +111,8 @@ class NewtonProgress(_OfReport):
 
 
 def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
-    """Return a message on an iteration that has converged after `steps` steps. `memory`: the memory of the integrator.
-    `drop`: the factor by which the case requires the residual to fall."""
+    """Return a message that the iteration towards steady flow has converged after `steps` steps. `memory`: the first
+    and the last residual, by name. `drop`: the factor by which the case requires the residual to fall."""
     first, last = memory["first_residual"], memory["residual"]
     if 0 < last * drop <= first:
         fell = f"fell by {first / last:.2g} (implicit.drop = {drop:g}) in"
@@ -120,8 +122,9 @@ def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
 
 
 def stall(report: Mapping[str, Any], drop: float, sweeps: int | None) -> str:
-    """Return a message on an iteration that ended without convergence, with possible remedies. `report`: data on its
-    end. `drop`: the factor by which the case requires the residual to fall. `sweeps`: implicit.sweeps of the case."""
+    """Return a message that the iteration towards steady flow ended without convergence, with possible remedies.
+    `report`: the integrator's data of the last step, such as the residuals and the node with the largest one. `drop`:
+    the factor by which the case requires the residual to fall. `sweeps`: the key implicit.sweeps of the case."""
     place = report["largest"]
     left = report["linear_drop"]
     solved = "no linear residual known" if math.isnan(left) else f"a linear residual of {left:.2g}"
@@ -132,7 +135,7 @@ def stall(report: Mapping[str, Any], drop: float, sweeps: int | None) -> str:
     elif math.isnan(left):
         advice = "a smaller implicit.largest_cfl, more time.steps, or GMRES: implicit.krylov above 0"
     else:
-        advice = "it still falls or swings: more time.steps; weights that come to rest by a larger scheme.epsilon"
+        advice = "the residual still changes: more time.steps, or a larger scheme.epsilon, so that weights converge"
     return (
         f"the residual fell by {report['drop']:.3g}, not by implicit.drop = {drop:.3g}; it is largest in the equation "
         f"of {place['equation']} at node (i, j, k) = {tuple(place['node'])} of block '{place['block']}', with CFL "

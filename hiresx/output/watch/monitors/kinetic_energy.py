@@ -35,7 +35,8 @@ _BETWEEN_SAMPLES = ("rate", "dissipation_numerical")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of the kinetic energy, if the case has `[kinetic_energy]`."""
+    """Return the monitor of the kinetic energy in a list, which is empty if the case has no table
+    `[kinetic_energy]`."""
     if case.kinetic_energy is None:
         return []
     return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]
@@ -43,15 +44,14 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 class KineticEnergyMonitor(DeviceMonitor):
     """Monitor of the kinetic energy and of the terms of its budget, as means over the grid (docs/outputs.md). Gradients
-    are those of the solver's viscous terms: central differences of the order `scheme.viscous_order`, which use the
-    ghosts.
+    are computed as in the solver's viscous terms: by central differences of the order `scheme.viscous_order`, which use
+    the ghost nodes.
 
     `rate` and `dissipation_numerical` are values at the middle between two samples and are NaN in the first sample.
-    `dissipation_numerical` is pressure dilatation minus dissipation (that of a turbulence model included), averaged
-    over two samples, minus the rate of the energy. In a closed or periodic domain without forces it is the dissipation
-    by the scheme. If samples are dt apart, the average over two samples has an error of dt^2/12 times the second
-    derivative in time.
-    """
+    `dissipation_numerical` is pressure dilatation minus dissipation (with that of a turbulence model), averaged over
+    two samples, minus the rate of the energy. In a closed or periodic domain without forces it is the dissipation by
+    the scheme. If samples are dt apart, the average over two samples has an error of dt^2/12 times the second
+    derivative in time."""
 
     ghosts = True
 
@@ -76,9 +76,13 @@ class KineticEnergyMonitor(DeviceMonitor):
         self.count = self._energy.count
 
     def calls(self, numbers: Any) -> Calls:
+        """Return the kernel launches that sum the terms of the energy budget over this rank's nodes and write the sums
+        to the device array `numbers`."""
         return [*self._velocities.calls, *self._energy.calls("column_energy", self._arguments, numbers)]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
+        """Return the terms of the energy budget by column, from the sums that the device computed on this rank, for the
+        sample at `time`, in units of L / c_ref (length scale over sound speed). All ranks must call this method."""
         sums = self._energy.by_part(numbers).sum(axis=0)
         values = dict(zip(self._sums, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         values["dilatation"] = float(np.sqrt(values["dilatation"]))
@@ -92,11 +96,15 @@ class KineticEnergyMonitor(DeviceMonitor):
         return values
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the samples so far, and the last values of the energy budget, from which
+        the next rate is computed."""
         samples = super().capture()  # returns the values before the step
         time, energy, supply = self._before or (-1.0, 0.0, 0.0)
         return samples | {"time_before": time, "energy_before": energy, "supply_before": supply}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
+        """Restore the samples and the last values of the energy budget of a checkpoint. `captured`: the result of
+        `capture`."""
         super().restore(captured)
         # A checkpoint of an earlier version has no supply.
         supply = captured.get("supply_before", np.nan)

@@ -19,7 +19,7 @@ ARRIVED = 1e-4
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Build the monitor of the subsonic outflows, if the case has any."""
+    """Return the check of supersonic outflows in a list, which is empty if the case has no such boundary condition."""
     solver = simulation.solver
     patches = [patch for patch in solver.decomposition.patches if patch.condition.type == TYPE]
     return [SubsonicOutflow(solver, patches)] if patches else []
@@ -39,10 +39,10 @@ def _weights(solver: Solver, b: int, face: str) -> np.ndarray:
 
 
 class SubsonicOutflow(Attachment):
-    """Monitor that checks all nodes on supersonic outflows every `monitor.every` steps. It reports, once for each
-    condition, where the velocity normal to the face is below the speed of sound, since the condition reflects a part of
-    the flow there. Places where the flow still has its initial state are not reported. `patches`: the patches of this
-    rank's parts."""
+    """Check of all nodes on supersonic outflows every `monitor.every` steps. It reports, once for each condition, where
+    the velocity normal to the face is below the speed of sound, since the condition reflects waves there. Nodes where
+    the flow still has its initial state are not reported. `patches`: the regions of block faces with this boundary
+    condition."""
 
     name = "subsonic outflow"
 
@@ -65,15 +65,20 @@ class SubsonicOutflow(Attachment):
 
     @property
     def notes(self) -> list[str]:
+        """Warnings about subsonic flow through outflow boundaries. The caller prints them and empties the list."""
         return self._notes
 
     def begin(self, solver: Solver, restarted: bool) -> None:
+        """Store the initial pressure at the outflow boundaries."""
         self._first = self._surface.measure().p
 
     def steps_left(self, solver: Solver) -> int:
+        """Return the number of time steps until the next check of the outflow boundaries."""
         return self._every - solver.steps % self._every
 
     def after_step(self, solver: Solver) -> None:
+        """Check the Mach number normal to the outflow boundaries if a check is due, and add a note where it is below 1.
+        All ranks must call this method."""
         if solver.steps % self._every or not self._names or self._first is None:
             return
         flow = self._surface.measure()
@@ -85,6 +90,6 @@ class SubsonicOutflow(Attachment):
             part, mach = share[n] / self._areas[n], weighted[n] / share[n]
             self._notes.append(
                 f"{self._names.pop(n)}: at time {solver.time:.4g} the Mach number normal to the face is below 1 on "
-                f"{100 * part:.0f} % of it, {mach:.2f} on the mean, and sound sends waves back from there; "
-                'type = "characteristic-outflow" lets them out'
+                f"{100 * part:.0f} % of it, {mach:.2f} on the mean, and the condition reflects waves there; "
+                'type = "characteristic-outflow" is a non-reflecting outflow for subsonic flow'
             )

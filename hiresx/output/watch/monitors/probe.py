@@ -1,4 +1,4 @@
-"""`[[probe]]`: the flow at any x, y, z."""
+"""`[[probe]]`: the flow at points with any coordinates x, y, z."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ from hiresx.solver import Solver
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Build a monitor for each `[[probe]]` of the case. Raises HiresxError on all ranks for a point outside the
-    grid."""
+    """Return a monitor for each table `[[probe]]` of the case, and the filters of their samples. Raises HiresxError on
+    all ranks for a point outside the grid."""
     if not case.probe:
         return []
     solver = simulation.solver
@@ -63,19 +63,21 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """True if the samples of a probe are filtered in time. They are not if the filter is switched off, if every step is
-    sampled, or if the run has local time steps."""
+    """Return whether the samples of the probe `spec` are filtered in time against aliasing. They are not if the filter
+    is switched off, if every step is sampled, or if the run has local time steps."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
 def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
-    """Return the locations of all places of every table [[probe]]. Raises HiresxError for a place outside the grid, and
-    for a variable that cannot be computed from the state at one place."""
+    """Return the locations in the grid of all points of each table [[probe]]. `decomposition`: the blocks of the grid.
+    Raises HiresxError for a point outside the grid, and for a variable that cannot be computed from the state at one
+    point."""
     return _locate_all(case, decomposition)
 
 
 class ProbeMonitor(Monitor):
-    """Monitor of the flow at the places of one table `spec`. `locations`: where the places were found in the grid."""
+    """Monitor of the flow at the points of one table [[probe]], `spec`. `locations`: for each point its block, indexes
+    and interpolation stencil."""
 
     def __init__(self, spec: Spec, solver: Solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
@@ -104,17 +106,20 @@ class ProbeMonitor(Monitor):
         self._early = 0
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
-        """Receive the samples of `filter_`. `own`: the slice of its nodes that belong to this probe."""
+        """Receive the samples of this probe from a filter in time. `filter_`: the filter, which may serve several
+        probes. `own`: the slice of its nodes that belong to this probe."""
         self._filter = filter_
         self._columns = {name: (n, filter_.columns[own]) for n, name in enumerate(filter_.names)}
         filter_.readers.append(self)
 
     def blocks(self, blocks: Sequence[Block]) -> list[str]:
-        """Return the names of the `blocks` of the grid in which its places lie."""
+        """Return for each point of the probe the name of the block that contains it. `blocks`: the blocks of the
+        grid."""
         return [blocks[found.block].name for found in self.locations]
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
-        """Return the values of each column at the places, (places,), for the current state. Collective."""
+        """Return the value of each variable at the points of the probe, an array (points,), for the current state. All
+        ranks must call this method."""
         state = self._gather()
         return self._values(_AtPlaces(state.__getitem__, list(state), self._weights, self._turns))
 
@@ -134,6 +139,7 @@ class ProbeMonitor(Monitor):
         super()._start(restarted)
 
     def after_step(self, solver: Solver) -> None:
+        """Take a sample if one is due after this time step. All ranks must call this method."""
         if self._filter is None:
             super().after_step(solver)
         elif self._clock.due(solver):
@@ -142,19 +148,19 @@ class ProbeMonitor(Monitor):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in L / c_ref, at which the next step must end; infinite if the device takes samples by
-        itself."""
+        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
+        because a sample is due. Infinite if the device takes the samples without the host."""
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        """Record that sample `number` was taken at `time` (in L / c_ref), after `step` steps, and that its values are
-        still on the device."""
+        """Record that sample `number` was taken at `time` (in units of L / c_ref, length scale over sound speed), after
+        `step` steps, and that its values are still on the device."""
         self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 
     def take(self, first: int, samples: np.ndarray) -> None:
-        """Receive complete `samples` (samples, variables, nodes), numbered from `first` on, and store those that
-        `awaits` recorded."""
+        """Receive complete filtered samples and append those that were recorded by `awaits` to the history. `first`:
+        the number of the first sample. `samples`: an array (samples, variables, nodes)."""
         wanted = [awaited for awaited in self._awaited if first <= awaited[0] < first + len(samples)]
         if not wanted:
             return
@@ -170,6 +176,8 @@ class ProbeMonitor(Monitor):
             self._add(step, time, {name: of[number - first] for name, of in values.items()})
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the samples so far, and the times of filtered samples that are not
+        complete. All ranks must call this method."""
         if self._filter is not None:
             self._filter.fetch()
         found = super().capture()
@@ -177,16 +185,19 @@ class ProbeMonitor(Monitor):
         return found | ({"awaited": np.array(self._awaited, dtype=float)} if self._awaited else {})
 
     def restore(self, captured: Mapping[str, Any]) -> None:
+        """Restore the samples of a checkpoint, and the times of filtered samples that are not complete. `captured`: the
+        result of `capture`."""
         super().restore(captured)
         awaited = np.asarray(captured.get("awaited", np.empty((0, 3))), dtype=float)
         self._awaited = [(int(number), int(step), float(time)) for number, step, time in awaited]
 
     def samples_last_step(self, solver: Solver) -> bool:
+        """Return whether the last step of a run is sampled even if no sample is due; never for filtered samples."""
         return self._filter is None and super().samples_last_step(solver)
 
     def finish(self, solver: Solver) -> None:
-        """Store the samples that are not complete, computed as if the flow were constant from now on. A restart
-        computes them again."""
+        """Store the filtered samples that are not complete, computed as if the flow stayed constant from now on. A
+        restart computes them again."""
         before = self.history.samples
         try:
             if self._filter is not None and self._begun and self._awaited:

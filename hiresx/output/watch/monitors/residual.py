@@ -18,12 +18,13 @@ COLUMNS = (
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of the residual, which every run has."""
+    """Return the monitor of the residual norms, which every run has, in a list."""
     return [Residual(case, simulation)]
 
 
 class Residual(MonitorToTheEnd):
-    """Monitor of the norms of the rates of change in the last stage of a step; NaN before the first step."""
+    """Monitor of the root mean squares of the rates of change in the last stage of a step, of the time step, and of the
+    smallest density and pressure; NaN before the first step."""
 
     def __init__(self, case: Case, simulation: WatchedRun):
         comm, every = simulation.solver.comm, case.monitor.every
@@ -31,6 +32,8 @@ class Residual(MonitorToTheEnd):
         self._simulation = simulation
 
     def measure(self, solver: Solver) -> dict[str, float]:
+        """Return the time step, the norms of the rates of change, and the smallest density and pressure, by column. All
+        ranks must call this method."""
         history = self._simulation.history
         if history and history[-1]["step"] == solver.steps:  # the run has computed the norms of this step already
             return {column.name: history[-1][column.name] for column in COLUMNS}

@@ -19,8 +19,8 @@ from hiresx.output.watch.surface_places import Places, surface
 
 
 def build(case: Case, simulation: Any) -> list[Monitor]:
-    """Build the monitors of surfaces. There are none without a run directory, since the samples are too large for the
-    memory."""
+    """Return a monitor for each table `[[surface]]` of the case. The list is empty without a run directory, since the
+    samples are too large for the memory."""
     if simulation.out is None or not case.surface:
         return []
     solver, folder = simulation.solver, simulation.out / KIND.folder
@@ -28,14 +28,14 @@ def build(case: Case, simulation: Any) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Check the tables [[surface]] of a case. Raises HiresxError for places outside the grid, and for blocks, regions
-    and ranges that do not exist."""
+    """Raise HiresxError for faults in the tables [[surface]] of a case: points outside the grid, and blocks, regions
+    and ranges that do not exist. `decomposition`: the blocks of the grid."""
     for n, spec in enumerate(case.surface):
         _find_surface(f"surface.{n}", spec, decomposition)
 
 
 class SurfaceMonitor(DeviceMonitor):
-    """Monitor of the flow on one `[[surface]]`. Only rank 0 has the samples."""
+    """Monitor of the flow on the surface of one table `[[surface]]`. Only rank 0 has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND.name, KIND.columns, spec.every, spec.every_time)
@@ -59,12 +59,16 @@ class SurfaceMonitor(DeviceMonitor):
             self.history.notes.append(f'surface "{spec.name}" is not closed: {what}; what passes there is not heard')
 
     def samples_last_step(self, solver: Any) -> bool:
+        """Return False, since a far field needs samples at equal intervals."""
         return False  # a far field needs samples at equal intervals
 
     def calls(self, numbers: Any) -> Calls:
+        """Return the kernel launches that interpolate the flow to the points of the surface."""
         return self._interpolation.calls
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, np.ndarray]:
+        """Return rho, u, v, w and p at the points of the surface on rank 0, each an array (points,); an empty
+        dictionary on other ranks. All ranks must call this method."""
         state = self._interpolation.state(numbers)
         return {} if state is None else primitive(self._gamma, state)
 

@@ -1,4 +1,4 @@
-"""Monitors of the user: functions of case.py that `monitors` names, and those given to Simulation."""
+"""Monitors of the user: functions of case.py that the key `monitors` names, and functions given to Simulation."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _WANTED = "a monitor returns numbers by name, {name: number}, with the same name
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build a monitor for each function of the user. Raises HiresxError on all ranks if two monitors have the same
+    """Return a monitor for each function of the user. Raises HiresxError on all ranks if two monitors have the same
     name."""
     calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
     names = [_name(call, n) for n, call in enumerate(calls)]
@@ -55,9 +55,9 @@ class UserMonitor(MonitorToTheEnd):
         self._restarted = False
 
     def values(self, solver: Solver) -> dict[str, float]:
-        """Return the values of the function for the present step. The function is called once per step. Raises
-        HiresxError if it fails, if it returns anything else than numbers by name, or if its results differ between
-        ranks."""
+        """Return the numbers that the user's function computes at the present step, by name. The function is called
+        once per step. Raises HiresxError if it fails, if it returns anything else than numbers by name, or if its
+        results differ between ranks. All ranks must call this method."""
         if self._found is None or self._found[0] != solver.steps:
             with self._comm.together(PATIENCE), wrap_user_call(self._function, f'monitor "{self.history.name}"'):
                 found = self._call()
@@ -126,9 +126,11 @@ class UserMonitor(MonitorToTheEnd):
         self._add(solver.steps, solver.time, values)
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the samples so far, and the names of the numbers in a sample."""
         return super().capture() | {"columns": ",".join(column.name for column in self.history.columns)}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
+        """Restore the samples and the names of their numbers from a checkpoint. `captured`: the result of `capture`."""
         names = [name for name in captured["columns"].split(",") if name]
         self.history.define([Column(name, name, _UNITS) for name in names])
         super().restore(captured)

@@ -1,9 +1,9 @@
-"""The vortex of far fields: its circulation follows the lift of the airfoil, and both have a history.
+"""The point vortex in the far-field boundary condition: its circulation follows the lift of the airfoil, and both have
+a history.
 
 The circulation of a step is that of the lift at its start. A Newton step takes it as constant, so that its equations
 remain local, and the lift after the step gives the next circulation. This converges, because a far field at a distance
-of many chords changes only a small part of the lift.
-"""
+of many chords changes only a small part of the lift."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,13 +34,15 @@ EXPLICIT = 10
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of the vortex, if a far field has one."""
+    """Return the monitor of the far-field vortex in a list, which is empty if no far-field condition of the case has
+    one."""
     found = vortex_of(case)
     return [] if found is None else [VortexMonitor(*found, simulation.solver, simulation.out)]
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Check the far fields of a case. Raises HiresxError for a far field with a vortex on a grid that is not plane."""
+    """Raise HiresxError if a far-field boundary condition of `case` has a vortex and the grid is not plane.
+    `decomposition`: the blocks of the grid."""
     if vortex_of(case) is None:
         return
     for block in decomposition.blocks:
@@ -53,8 +55,8 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class VortexMonitor(Monitor):
-    """Monitor that sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L.
-    `stream`: the uniform stream around the vortex."""
+    """Monitor that sets the circulation of the point vortex in all far-field conditions. `circulation`: the present
+    one, in c_ref L. `stream`: the uniform stream around the vortex."""
 
     def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
         every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
@@ -73,10 +75,14 @@ class VortexMonitor(Monitor):
         self.circulation, self._followed = 0.0, -1
 
     def after_step(self, solver: Solver) -> None:
+        """Set the circulation for the next time step, and take a sample if one is due. All ranks must call this
+        method."""
         self.set_conditions(solver)
         super().after_step(solver)
 
     def set_conditions(self, solver: Solver) -> None:
+        """Set the circulation from the lift of the current state, every step towards steady flow and every 10 steps
+        otherwise. All ranks must call this method."""
         if solver.steps % self._every == 0 and solver.steps != self._followed:
             self.follow()
             self._followed = solver.steps
@@ -84,15 +90,18 @@ class VortexMonitor(Monitor):
                 solver.integrator.look_again(solver.system)
 
     def follow(self) -> None:
-        """Set the circulation that follows from the lift of the current state by the Kutta-Joukowski theorem.
-        Collective."""
+        """Set the circulation of the far-field vortex from the lift of the current state, by the Kutta-Joukowski
+        theorem. All ranks must call this method."""
         self.circulate(float(np.clip(self._lift() * self._per_lift, -self._largest, self._largest)))
 
     def measure(self, solver: Solver) -> dict[str, float]:
+        """Return a sample for the current state: the circulation in c_ref L and the lift in rho_ref c_ref^2 L, by name.
+        All ranks must call this method."""
         return {"circulation": self.circulation, "lift": self._lift()}
 
     def shares(self) -> NodeContributions:
-        """Return the contributions of single nodes to the circulation that follows from the lift."""
+        """Return the contribution of each wall node of this rank to the circulation that corresponds to the lift, in
+        c_ref L."""
         states, places, force = self._force.shares()
         return NodeContributions(states, places, {"circulation": self._across(force) * self._per_lift})
 
@@ -105,15 +114,17 @@ class VortexMonitor(Monitor):
         return (force["force_y"] * u - force["force_x"] * v) / np.hypot(u, v)
 
     def circulate(self, circulation: float) -> None:
-        """Set the circulation of the vortex, in c_ref L."""
+        """Set the circulation of the far-field vortex to `circulation`, in c_ref L, in all far-field conditions."""
         self.circulation = circulation
         for condition in self._far:
             condition.circulate(circulation)
 
     def capture(self) -> dict[str, Any]:
+        """Return the data for a checkpoint: the samples so far, and the circulation."""
         return super().capture() | {"circulation": self.circulation, "followed": self._followed}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
+        """Restore the samples and the circulation of a checkpoint. `captured`: the result of `capture`."""
         super().restore(captured)
         self._followed = int(captured["followed"])
         self.circulate(float(captured["circulation"]))
