@@ -6,6 +6,9 @@ import pytest
 from same_everywhere import same_everywhere
 
 from hiresx import Case, HiresxError, Simulation, load
+from hiresx.device import backend
+from hiresx.rhs.viscous_plan import Viscous
+from hiresx.solver import Solver
 from hiresx.time.integrators import viscous_limit
 
 EIGHTH = "scheme.viscous_order=8"
@@ -41,6 +44,14 @@ def run_of(where="cpu", comm=None, plan="auto", **arguments) -> Simulation:
 
 def test_the_same_everywhere(tmp_path):
     same_everywhere(run_of, tmp_path / "run", 4, ("decomposed", "compact"))
+
+
+def test_differences_that_need_ghosts_of_other_ranks_are_apart():
+    solver = Solver(channel(), backend("cpu"), plan="decomposed")
+    reach = solver.decomposition.stencil.difference_reach
+    made = Viscous(solver.program, solver.states[0], 50.0, reach, remote=frozenset({"imax"}))
+    assert [call.extent for call in made.difference.inner] == [(16, 11, 1)]
+    assert [call.extent for call in made.difference.outer] == [(4, 11, 1)]
 
 
 def test_waves_of_few_nodes_are_damped_more():
