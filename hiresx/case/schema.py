@@ -54,7 +54,7 @@ from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
 from hiresx.case.turbulence_table import Turbulence, transported_scalars, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.wave_sums import at
-from hiresx.equations.stencil import Stencil, stencil
+from hiresx.equations.stencil import Stencil
 from hiresx.equations.storage import STORAGE
 
 
@@ -365,10 +365,7 @@ class Case(Table):
     @property
     def stencil(self) -> Stencil:
         """Widths, in nodes, of the stencils of the scheme and of the filter."""
-        filter_reach = 0 if self.filter is None else self.filter.reach
-        return stencil(
-            self.scheme.interpolation, filter_reach=filter_reach, viscous_reach=self.scheme.viscous_order // 2
-        )
+        return self.scheme.stencil(0 if self.filter is None else self.filter.reach)
 
     @property
     def reference(self) -> State:

@@ -11,7 +11,7 @@ from hiresx.case.hybrid import Hybrid
 from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
 from hiresx.case.named_scheme import LOW_DISSIPATION, complete_scheme
 from hiresx.case.regularised import Regularised
-from hiresx.equations.stencil import has_cutoff, sensor_has_cutoff, suited_weights, weighted_nodes
+from hiresx.equations.stencil import Stencil, has_cutoff, sensor_has_cutoff, stencil, suited_weights, weighted_nodes
 from hiresx.equations.storage import Precision
 
 
@@ -94,6 +94,11 @@ class Scheme(Table):
         "= 1/gamma",
     )
     _complete = model_validator(mode="before")(complete_scheme)
+
+    def stencil(self, filter_reach: int) -> Stencil:
+        """Return the widths, in nodes, of the stencils of the scheme and of a filter. `filter_reach`: the number of
+        nodes that the filter reads on each side, 0 without a filter."""
+        return stencil(self.interpolation, filter_reach=filter_reach, viscous_reach=self.viscous_order // 2)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
         """Return the fields (named arrays at the nodes) that every block of `case` must store for the inviscid scheme:
