@@ -54,7 +54,7 @@ from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
 from hiresx.case.turbulence_table import Turbulence, transported_scalars, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.wave_sums import at
-from hiresx.equations.stencil import Stencil, stencil
+from hiresx.equations.stencil import Stencil
 from hiresx.equations.storage import STORAGE
 
 
@@ -331,7 +331,7 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *named_scheme_errors(self), *scalar_errors(self), *interval_errors(self, monitor_keys()),
-            *scheme_errors(self.scheme), *implicit_errors(self), *surface_errors(self),
+            *scheme_errors(self.scheme, self.gas.reynolds is not None), *implicit_errors(self), *surface_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
             *synthetic_turbulence_errors(self), *modelled_wall_errors(self), *refine_errors(self),
             *local_step_errors(self), *vortex_errors(self),
@@ -365,7 +365,7 @@ class Case(Table):
     @property
     def stencil(self) -> Stencil:
         """Widths, in nodes, of the stencils of the scheme and of the filter."""
-        return stencil(self.scheme.interpolation, filter_reach=0 if self.filter is None else self.filter.reach)
+        return self.scheme.stencil(0 if self.filter is None else self.filter.reach)
 
     @property
     def reference(self) -> State:

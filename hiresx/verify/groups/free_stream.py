@@ -50,8 +50,12 @@ CHECKS = (
     ]
     + [
         Check(
-            f"viscous, Mach {mach}", at_most(1e-12), change, (_run(preset, "gas.reynolds=100.0", 'scheme.flux="hllc"'),)
+            f"viscous{name}, Mach {mach}",
+            at_most(1e-12),
+            change,
+            (_run(preset, "gas.reynolds=100.0", 'scheme.flux="hllc"', *sets),),
         )
+        for name, *sets in (("",), (" of eighth order", "scheme.viscous_order=8"))
         for mach, preset in ((0.3, None), (2, "mach2"))
     ]
     + [

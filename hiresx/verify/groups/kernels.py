@@ -64,6 +64,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "seven nodes, Z": ('scheme.interpolation="modified7"', 'scheme.weights="z"'),
     "hybrid by Ducros's sensor": ("gas.reynolds=100.0", 'scheme.inviscid="hybrid"', 'scheme.hybrid.sensor="ducros"'),
     "regularised": ("gas.reynolds=100.0", 'scheme.inviscid="regularised"', "scheme.regularised.sweeps=2"),
+    "viscous terms of eighth order": ("gas.reynolds=100.0", "scheme.viscous_order=8"),
     "sigma model": ("gas.reynolds=100.0", 'turbulence.model="sigma"'),
     "smoothed Steger-Warming, Z, fallback": (
         "scheme.flux_smoothing=0.05",
