@@ -24,6 +24,9 @@ from hiresx.grid.diffusion import diffuse
 from hiresx.grid.spacing import nodes_from_centre
 
 Counted = AirfoilC | WingCH
+# There is no wake beyond a tip, and cells of the wing's first distance would be thin without use: there the distance has
+# doubled this much nearer, at sqrt(3)/25 of `first_spacing_doubles`.
+BESIDE = 25.0
 
 
 class Outline(ABC):
@@ -119,7 +122,8 @@ def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarr
     size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
     if spec.first_spacing_doubles:
-        first *= 1 + (np.maximum(outline.real - 1, 0) ** 2 + beside**2) / spec.first_spacing_doubles**2
+        behind = np.maximum(outline.real - 1, 0) / spec.first_spacing_doubles
+        first *= behind**2 + np.hypot(1, BESIDE * beside / spec.first_spacing_doubles)
     outer = _outer(spec, section, u)
     cells = spec.n_normal - 1
     if (first * cells >= outer).any():
