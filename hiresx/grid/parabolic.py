@@ -24,8 +24,8 @@ from hiresx.grid.diffusion import diffuse
 from hiresx.grid.spacing import nodes_from_centre
 
 Counted = AirfoilC | WingCH
-# There is no wake beyond a tip, and cells of the wing's first distance would be thin without use: there the distance has
-# doubled this much nearer, at sqrt(3)/25 of `first_spacing_doubles`.
+# The first distance doubles behind the trailing edge at `first_spacing_doubles`, and beyond the tip, where there is no
+# boundary layer, at sqrt(3)/25 of it.
 BESIDE = 25.0
 
 
