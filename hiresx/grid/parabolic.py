@@ -24,9 +24,6 @@ from hiresx.grid.diffusion import diffuse
 from hiresx.grid.spacing import nodes_from_centre
 
 Counted = AirfoilC | WingCH
-# The first distance doubles behind the trailing edge at `first_spacing_doubles`, and beyond the tip, where there is no
-# boundary layer, at sqrt(3)/25 of it.
-BESIDE = 25.0
 
 
 class Outline(ABC):
@@ -122,8 +119,7 @@ def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarr
     size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
     if spec.first_spacing_doubles:
-        behind = np.maximum(outline.real - 1, 0) / spec.first_spacing_doubles
-        first *= behind**2 + np.hypot(1, BESIDE * beside / spec.first_spacing_doubles)
+        first *= 1 + (np.maximum(outline.real - 1, 0) ** 2 + beside**2) / spec.first_spacing_doubles**2
     outer = _outer(spec, section, u)
     cells = spec.n_normal - 1
     if (first * cells >= outer).any():
