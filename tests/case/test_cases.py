@@ -32,7 +32,7 @@ THINNED = {
     ("channel", "les"): ("grid.n=[16,17,12]",),
     ("planar-jet", "three-d"): ("grid.nk=8",),
     ("planar-jet", "paper"): ("grid.nk=1",),
-    ("onera-m6", "euler"): ("parameters.resolution=0.6", "grid.cells=[13,2,7]"),
+    ("onera-m6", "euler"): ("parameters.resolution=0.6",),
     **{("round-jet", preset): ("grid.exit_spacing=0.08", "grid.stretching=[1.05,1.15]")
        for preset in (None, "axisymmetric", "ideal", "screech")},
 }  # fmt: skip
