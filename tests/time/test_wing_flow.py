@@ -10,7 +10,7 @@ from hiresx.output.watch.monitors.force import ForceMonitor
 @pytest.mark.slow
 def test_newtons_method_converges_on_the_wing():
     """With the condition of one wall after the other at the root's edge the residual stays at 4e-4 of the first one."""
-    case = load("onera-m6", overrides=["implicit.drop=1e6", "time.steps=50"])
+    case = load("onera-m6", overrides=["parameters.resolution=0.8", "implicit.drop=1e6", "time.steps=50"])
     simulation = Simulation(case, backend="cpu")
     simulation.run(progress=False)
     assert simulation.solver.integrator.report["drop"] > 1e6
