@@ -73,7 +73,8 @@ def stencil(interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0
     """Return the widths of the stencils of a run. `interpolation`: the name of a header in kernels/interpolation/.
     `filter_reach`: number of nodes that the explicit filter reads on each side, 0 without a filter. `root`: the folder
     of the kernels. Raises FileNotFoundError if there is no such header, ValueError if it does not declare the widths of
-    its stencils, and HiresxError for a width of the flux correction that is not implemented."""
+    its stencils, and HiresxError if the correction of the interpolated flux (`Stencil.correction_reach`) has a width
+    that is not implemented."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
         for what in ("interpolation_reach", "correction_reach")

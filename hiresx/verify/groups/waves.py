@@ -50,8 +50,9 @@ def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def amplitude_error(*runs: CompletedRun) -> float:
-    """Return the largest magnitude of the difference between the computed and the theoretical ratio of complex
-    amplitudes (see `ratio` and `theory`) over all `runs`."""
+    """Return one number: the largest value of |`ratio` - `theory`| over all `runs`. Both are the complex amplitude of
+    the pressure wave in a run divided by that of the exact solution; `ratio` is computed, and `theory` predicted by the
+    linear theory of the scheme."""
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
 
