@@ -7,9 +7,10 @@ of the flux.
 - Reversed: F(b, a; -m) = -F(a, b; m), the same face seen from its other side.
 - Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R.
 - Wall: between a state and its mirror image there is no flux of mass and energy.
-- Supersonic: the flux is that of the upwind state. This is not required of local Lax-Friedrichs, which averages both
-  states, nor of the rotated flux, whose directions differ from that of the face, nor of `roe_h`, whose absolute
-  eigenvalues these checks raise to at least 1, in the unit of the velocities of the states.
+- Supersonic: the flux is that of the upwind state. This is not required of three fluxes. Local Lax-Friedrichs averages
+  both states. The directions of the rotated flux differ from that of the face. `roe_h` raises its absolute eigenvalues
+  to the values of a field that a run computes from the flow around; these checks set this field to 1, in the unit of
+  the velocities of the states.
 - Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM, Roe and the rotated
   one is that of the upwind state.
 """
