@@ -111,10 +111,10 @@ class Time(Table):
         "stops when another step and a checkpoint might no longer fit",
     )
     retries: Annotated[int, Field(ge=0)] = Field(
-        0, description="how often a run that failed returns to its last valid checkpoint, with smaller steps"
+        0, description="number of times that a failed run returns to its last valid checkpoint, with smaller steps"
     )
     retry_factor: float = Field(
-        0.5, gt=0, lt=1, description="factor by which dt, or both CFL numbers, are multiplied each time it returns"
+        0.5, gt=0, lt=1, description="factor by which dt, or both CFL numbers, are multiplied each time the run returns"
     )
 
     @model_validator(mode="before")
@@ -225,7 +225,7 @@ class Case(Table):
     alternatives: Annotated[tuple[Annotated[tuple[Name, ...], Listed, Field(min_length=2)], ...], Listed] = Field(
         (),
         description="groups of parameters that are alternatives for the same quantity. A case gives one of each group; "
-        "a preset or --set that gives another one replaces it. The function derived of case.py computes the others",
+        "a preset or --set that gives another one removes it. The function derived of case.py computes the others",
     )
     gas: Gas = Field(Gas(), description="the gas")
     turbulence: Turbulence = Field(Turbulence(), description="model of unresolved turbulence")

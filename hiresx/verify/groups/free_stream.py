@@ -2,9 +2,9 @@
 
 Flows at Mach 0.3 and 2 cross a strongly wavy three-dimensional grid obliquely. Its volumes differ by a factor of 5, its
 angles by up to 45 degrees, and all its faces have physical boundary conditions. The table has the largest change of
-density, velocity and pressure at any node after 50 steps. The metrics are the same linear operator as the inviscid
-derivative, so the only error allowed is round-off. This is checked with every flux, with both variants of the
-interpolation and with the interpolations through six and seven nodes.
+density, velocity and pressure at any node after 50 steps. The metrics are computed by the
+same linear operator as the inviscid derivative, so the only error allowed is round-off. The check is made with every
+flux, with the interpolations `modified` and `original` through five nodes, and with those through six and seven.
 """
 
 from hiresx import kernels

@@ -33,9 +33,9 @@ reservoir without losses, normal to the face. At `characteristic-inflow` the man
 faces. `far-field` has the same kernel, and there the flow is uniform up to the sixth power of the distance from it.
 
 At subsonic open faces viscosity needs a condition: the viscous flux through the face has no derivative along the grid
-lines there. Zero is given, and the flows here have another derivative. So the source at the nodes of the face contains
-this derivative, which the scheme leaves out. Without it another problem is solved: at Re_c = 100 the flows here then
-change by up to 5e-3 at `pressure-outflow` and by 1e-3 at `characteristic-inflow`, by the same amount on every grid.
+lines there. The flows here have such a derivative. The source at the nodes of the face contains it. Otherwise another
+problem would be solved: at Re_c = 100 the flows here then change by up to 5e-3 at `pressure-outflow` and by 1e-3 at
+`characteristic-inflow`, by the same amount on every grid.
 
 Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are checked by the group
 `cuts`. `precursor-inflow` and `recycling-inflow` prescribe values that are interpolated from a file or from the flow
