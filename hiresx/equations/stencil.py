@@ -75,10 +75,10 @@ def stencil(
     interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0, viscous_reach: int = DIFFERENCE_REACH
 ) -> Stencil:
     """Return the widths of the stencils of a run. `interpolation`: the name of a header in kernels/interpolation/.
-    `filter_reach`: number of nodes that the explicit filter reads on each side, 0 without a filter. `viscous_reach`: the
-    number that the central differences of the viscous terms read on each side. `root`: the folder of the kernels. Raises
-    FileNotFoundError if there is no such header, ValueError if it does not declare the widths of its stencils, and
-    HiresxError if the correction of the interpolated flux (`Stencil.correction_reach`) has a width that is not
+    `filter_reach`: number of nodes that the explicit filter reads on each side, 0 without a filter. `viscous_reach`:
+    the number that the central differences of the viscous terms read on each side. `root`: the folder of the kernels.
+    Raises FileNotFoundError if there is no such header, ValueError if it does not declare the widths of its stencils,
+    and HiresxError if the correction of the interpolated flux (`Stencil.correction_reach`) has a width that is not
     implemented."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
