@@ -178,7 +178,7 @@ def test_a_face_that_is_no_inflow_and_an_unsteady_profile_are_refused():
     for boundary, said in (
         (wall, "turbulence"),
         (profile, "a profile has many velocities"),
-        (profile | {"steady": False}, "about a steady flow"),
+        (profile | {"steady": False}, "added to a steady flow"),
     ):
         with pytest.raises(HiresxError) as error:
             case(boundary=[boundary])
