@@ -59,9 +59,17 @@ Json = Annotated[bool, option("--json", None, "Print JSON, and nothing else, on 
 
 
 @overload
-def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, ...]: ...
+def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, ...]:
+    """Return the numbers in `text`, the value of the command-line option `option`, separated by commas. If there are
+    `counts`, the number of entries must be one of them. For other texts raises HiresxError with the valid value
+    `example`."""
+
+
 @overload
-def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None: ...
+def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
+    """Return the numbers in `text`, the value of an option, as the other overload does, or None if `text` is None."""
+
+
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
     """Return the numbers in `text`, the value of the command-line option `option`, separated by commas; None if `text`
     is None. `example`: a valid value, for the error message. `counts`: the allowed numbers of entries; none: any
