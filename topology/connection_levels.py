@@ -164,9 +164,9 @@ def interconnect_speed(cpu: str) -> float:
 
 
 def closest(first: tuple[str, ...], second: tuple[str, ...]) -> str | None:
-    """Return PIX, PXB or PHB from the bridges above two PCI devices (host bridge first); None if they share none. If
-    each device has at most one bridge below the common one, both are on one switch: a switch has an upstream port and a
-    downstream port for each device. `first`, `second`: the bridges above each."""
+    """Return the connection level of two PCI devices, PIX, PXB or PHB, or None if they share no bridge. `first`,
+    `second`: the bridges above each, host bridge first. If each device has at most one bridge below the common one,
+    both are on one switch: a switch has an upstream port and a downstream port for each device."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

@@ -16,15 +16,15 @@ def _finite(param: typer.CallbackParam, value: Any) -> Any:
 
 
 def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
-    """Return the declaration of an option of a command for Typer. `name`: the option, such as "--out". `metavar`: the
-    name of its value in the help. `text`: its help text. `also`: a second name. `more`: further arguments of
-    typer.Option."""
+    """Return the declaration of a command-line option for the library Typer. `name`: the option, such as "--out".
+    `metavar`: the name of its value in the help. `text`: its help text. `also`: a second name. `more`: further
+    arguments of typer.Option."""
     return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **{"callback": _finite, **more})
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
-    """Return the declaration of a positional argument of a command for Typer. `metavar`: its name in the help. `text`:
-    its help text. `more`: further arguments of typer.Argument."""
+    """Return the declaration of a positional command-line argument for the library Typer. `metavar`: its name in the
+    help. `text`: its help text. `more`: further arguments of typer.Argument."""
     return typer.Argument(metavar=metavar, help=text, **more)
 
 
@@ -67,7 +67,8 @@ def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, 
 
 @overload
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
-    """Return the numbers in `text`, the value of an option, as the other overload does, or None if `text` is None."""
+    """Return the numbers in `text`, separated by commas, or None if `text` is None. `option`: the command-line option
+    with the value `text`. `example`, `counts`: as for the other overload."""
 
 
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:

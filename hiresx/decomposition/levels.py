@@ -101,7 +101,7 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
     ranks, and their connections and boundary patches. New nodes are interpolated to sixth order from `extended`, the
     coordinates x, y, z with ghost nodes of each block of `coarse`. Raises HiresxError for blocks whose last nodes are
     neighbours, if it is not clear which block contains the new nodes between them, and for a connection to nodes that
-    the finer block has not."""
+    the finer donor block does not have."""
     sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
     kinks = find_kinks(coarse)
     blocks = tuple(

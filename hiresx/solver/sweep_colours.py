@@ -15,7 +15,7 @@ NODES = -1
 
 
 class Colours:
-    """The two colours, 0 and 1, of nodes and grid lines in sweeps of the Gauss-Seidel kind. The colour of a node is the
+    """The two colours, 0 and 1, of nodes and grid lines in the block Gauss-Seidel sweeps. The colour of a node is the
     parity of i + j + k + c. The colour of a line is the parity of the sum of its two other indexes and c. The number c
     belongs to the block and the direction of the lines (`constants`). `count`: the number of blocks, not divided among
     ranks. `connections`: their connections."""

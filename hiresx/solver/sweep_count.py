@@ -15,10 +15,10 @@ def count_sweeps(sweeps: Sweeps, system: System, right: Vector, into: Vector, wo
     most `MOST_SWEEPS`, up to which they do not diverge.
 
     Sweeps diverge where the matrix blocks are not diagonally dominant. The parts of the solution that they amplify then
-    hide all others, and GMRES stops when it has removed these parts. The norm of the correction by each round of sweeps
-    (one sweep along each direction of lines) tells this: the last round is the last one whose correction is at most
-    `GROWTH` times the smallest one before. `right`: the right-hand side. `into`: the vector that receives the solution.
-    `work`: a vector that is overwritten. `system`: the operations on vectors. Collective."""
+    hide all others, and GMRES stops when it has removed these parts. Sweeps are made in rounds, of one sweep along each
+    direction of lines. They end with the last round in which the norm of the correction is at most `GROWTH` times the
+    smallest one before. `right`: the right-hand side. `into`: the vector that receives the solution. `work`: a vector
+    that is overwritten. `system`: the operations on vectors. Collective."""
     least, good = math.inf, 0
     for count in sweeps.rounds(right, into, MOST_SWEEPS):
         if good:
