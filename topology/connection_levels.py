@@ -76,13 +76,14 @@ HOP = 0.15e-6
 
 
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """Return the matrix of the levels of `count` devices, with SELF on the diagonal. `word`: a function that returns
-    the level of two devices."""
+    """Return the matrix of the connection levels of `count` devices, such as "PIX", with SELF on the diagonal. `word`:
+    a function that returns the level of two devices, given by their indexes."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 
 def rank(level: str) -> int:
-    """Return the position of a level in `PCIE`, the closest first; UNKNOWN for other words."""
+    """Return the position of a level of PCIe connection in the order of closeness `PCIE`, 0 for the closest; UNKNOWN
+    for NVLink and other words."""
     return RANK.get(level, UNKNOWN)
 
 
@@ -94,7 +95,7 @@ def word(text: str) -> str | None:
 
 
 def nvlinks(level: str) -> int:
-    """Return the number of bonded NVLinks of a level, 0 for the others."""
+    """Return the number of bonded NVLinks that a connection level names, such as 4 for "NV4"; 0 for other levels."""
     match = _NVLINK.fullmatch(level)
     return int(match[1]) if match else 0
 
@@ -129,7 +130,8 @@ def assumed_pcie_speed(model: str) -> float:
 
 
 def pcie_generation(model: str) -> str | None:
-    """Return the generation of a GPU model, including those without NVLink; see `generation`."""
+    """Return the generation of a GPU model, such as "ada", by which its PCIe generation is found (`PCIE_OF`). It also
+    knows models without NVLink, for which `generation` returns None. None for an unknown model."""
     if re.search(r"\bL(4|40|40S|20)\b|\bRTX.* Ada|\bRTX 40\d\d", model):
         return "ada"
     if re.search(r"\bT4\b|\bT4G\b|\bRTX [68]000\b(?!.*Ada)|\bTU1\d\d", model):
@@ -140,7 +142,8 @@ def pcie_generation(model: str) -> str | None:
 
 
 def generation(model: str) -> str | None:
-    """Return the generation of a GPU from its model; None if it is unknown or has no NVLink (or only a slow one)."""
+    """Return the generation of a GPU model, such as "hopper"; None if it is unknown or has no NVLink (or a slow
+    one)."""
     for name, pattern in (
         ("blackwell", r"\bG?B[1-3]0[0-9]\b|\bGB\d"),
         ("hopper", r"\bG?H[12]00|\bH800|\bH20\b|GH100"),
@@ -161,9 +164,9 @@ def interconnect_speed(cpu: str) -> float:
 
 
 def closest(first: tuple[str, ...], second: tuple[str, ...]) -> str | None:
-    """Return PIX, PXB or PHB from the bridges above two PCI devices (host bridge first); None if they share none. If
-    each device has at most one bridge below the common one, both are on one switch: a switch has an upstream port and a
-    downstream port for each device. `first`, `second`: the bridges above each."""
+    """Return the connection level of two PCI devices, PIX, PXB or PHB, or None if they share no bridge. `first`,
+    `second`: the bridges above each, host bridge first. If each device has at most one bridge below the common one,
+    both are on one switch: a switch has an upstream port and a downstream port for each device."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

@@ -26,9 +26,9 @@ LONG = 10_000_000
 
 
 def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
-    """Return the grid and the whole blocks on which the case of the checked grid `found` is computed, with the blocks
-    of all levels. If refinement follows the flow, the tiles are those of the initial flow. Raises HiresxError for a
-    grid that cannot be refined."""
+    """Return the grid and the decomposition on which a case is computed, with the blocks of all levels of refinement.
+    `found`: the checked grid of the case. If refinement follows the flow, the refined boxes are those of the initial
+    flow. Raises HiresxError for a grid that cannot be refined."""
     if case.refine is None:
         return found.grid, found.decomposition
     nodes, needed = levels_size(found.decomposition, case.refine.finest)
@@ -44,10 +44,10 @@ def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposit
 
 
 def report(made: "Decomposition") -> list[dict[str, Any]]:
-    """Return one dictionary for each level of the decomposition `made`; an empty list without refinement. `blocks`: the
-    number of its blocks, which consist of joined tiles. `points`: the number of nodes, of which `under` lie under finer
-    levels. `part`: the fraction of the grid that the level covers, by nodes. `time`: its fraction of the time of a step
-    on a CPU, by the cost of nodes, lines and blocks (`rank_cost.work`)."""
+    """Return one dictionary for each level of refinement of the decomposition `made`; an empty list without refinement.
+    `level`: the number of the level. `blocks`: the number of its blocks. `points`: the number of its nodes, of which
+    `under` lie under finer levels. `part`: the fraction of the grid that the level covers, by nodes. `time`: its
+    fraction of the time of a step on a CPU, by the cost of nodes, lines and blocks (`rank_cost.work`)."""
     levels = made.levels
     if levels is None:
         return []
@@ -73,7 +73,8 @@ def report(made: "Decomposition") -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table of levels for printing. `rows`: the levels in the report of the check."""
+    """Yield the rows of the printed table of levels of refinement, each with level, blocks, nodes, nodes under finer
+    levels, fraction of the grid and fraction of the time. `rows`: the result of `report`."""
     for row in rows:
         yield (
             row["level"], row["blocks"], f"{row['points']:,}", f"{row['under']:,}", f"{row['part']:.1%}",

@@ -16,15 +16,15 @@ def _finite(param: typer.CallbackParam, value: Any) -> Any:
 
 
 def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
-    """Return the declaration of an option of a command for Typer. `name`: the option, such as "--out". `metavar`: the
-    name of its value in the help. `text`: its help text. `also`: a second name. `more`: further arguments of
-    typer.Option."""
+    """Return the declaration of a command-line option for the library Typer. `name`: the option, such as "--out".
+    `metavar`: the name of its value in the help. `text`: its help text. `also`: a second name. `more`: further
+    arguments of typer.Option."""
     return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **{"callback": _finite, **more})
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
-    """Return the declaration of a positional argument of a command for Typer. `metavar`: its name in the help. `text`:
-    its help text. `more`: further arguments of typer.Argument."""
+    """Return the declaration of a positional command-line argument for the library Typer. `metavar`: its name in the
+    help. `text`: its help text. `more`: further arguments of typer.Argument."""
     return typer.Argument(metavar=metavar, help=text, **more)
 
 
@@ -59,9 +59,18 @@ Json = Annotated[bool, option("--json", None, "Print JSON, and nothing else, on 
 
 
 @overload
-def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, ...]: ...
+def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, ...]:
+    """Return the numbers in `text`, the value of the command-line option `option`, separated by commas. If there are
+    `counts`, the number of entries must be one of them. For other texts raises HiresxError with the valid value
+    `example`."""
+
+
 @overload
-def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None: ...
+def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
+    """Return the numbers in `text`, separated by commas, or None if `text` is None. `option`: the command-line option
+    with the value `text`. `example`, `counts`: as for the other overload."""
+
+
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
     """Return the numbers in `text`, the value of the command-line option `option`, separated by commas; None if `text`
     is None. `example`: a valid value, for the error message. `counts`: the allowed numbers of entries; none: any

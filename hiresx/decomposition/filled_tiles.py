@@ -15,10 +15,10 @@ PASSES = 4
 
 
 def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return the mask `taken` of the tiles (k, j, i) of a block with further tiles, by which boxes of tiles are joined
-    to fewer and larger blocks. The added tiles are those of the mask `allowed` within the bounding box of two blocks.
-    They are added if their nodes cost less than the blocks that are saved; a block costs as much as `BLOCK` nodes.
-    `lattice`: the nodes at which tiles begin and end, along i, j and k."""
+    """Return a mask [k, j, i] of the refined boxes (tiles) of a block with tiles added that join others to fewer and
+    larger boxes. The added tiles lie in the bounding box of two boxes of joined tiles. They are added if they have
+    fewer than `BLOCK` nodes for each block that is saved. `taken`: the mask of the tiles that must exist. `allowed`:
+    the mask of the tiles that may exist. `lattice`: the nodes at which tiles begin and end, along i, j and k."""
     # Between two evaluations of the criterion few levels change.
     ends = tuple(tuple(along) for along in lattice)
     return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
@@ -41,8 +41,8 @@ def _fill_tiles(
 
 
 def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
-    """Return the number of nodes of every tile (k, j, i). `lattice`: the nodes at which tiles begin and end, along i, j
-    and k."""
+    """Return the number of nodes of every possible refined box (tile) of a block, an array [k, j, i]. `lattice`: the
+    nodes at which tiles begin and end, along i, j and k."""
     return np.asarray(np.einsum("k,j,i->kji", *(np.diff(ends) for ends in reversed(lattice))))
 
 

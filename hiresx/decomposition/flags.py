@@ -104,8 +104,8 @@ def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyo
 
 
 class Flags:
-    """The boxes of finer grid (tiles) of all levels that the refinement criterion selects. They are collected from
-    boxes of nodes of the next coarser levels. `above`: for each level and block, the mask of the tiles around a node at
+    """The boxes of finer grid (tiles) of all levels that the refinement criterion selects, collected from its values on
+    the next coarser levels. `above`: for each level and block, the mask of the tiles that contain or are near a node at
     which the criterion exceeds the threshold `refine`. `held`: the mask of the tiles that contain a node at which it
     exceeds `coarsen`. `hierarchy`: the levels of the grid."""
 
@@ -120,8 +120,10 @@ class Flags:
         return [*zip(sizes, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
 
     def alike(self, level: int, base: int, box: Range) -> list[np.ndarray]:
-        """Return the first nodes, along i, j and k, of the ranges of nodes that select the same tiles. They are counted
-        from the first node of the nodes `box` of block `base` on `level`."""
+        """Divide the nodes `box` (half-open index ranges) of block number `base` on `level`, along each direction, into
+        ranges of nodes that select the same tiles of the next finer level. Return the first nodes of these ranges along
+        i, j and k, counted from the first node of `box`. The largest criterion in each box of such ranges then suffices
+        for the choice of tiles (`add`)."""
         found = []
         for line, (lo, hi) in zip(self._lines(level, base), box, strict=True):
             first = _first_alike(*line, self._table.nodes_around, self._table.tile)
@@ -134,8 +136,8 @@ class Flags:
     ) -> None:
         """Record the boxes of finer grid (tiles) that the refinement criterion selects. `level`: the level on which the
         criterion was evaluated. `base`: the number of the block. `box`: half-open index ranges of the evaluated nodes
-        on this level. `marked` (nk, nj, ni): the result of `marks` for these nodes; if `alike` is given, the result of
-        the method `alike`, it has one value for each of those ranges of nodes, the largest mark in it."""
+        on this level. `marked` (nk, nj, ni): the result of `marks` for these nodes, or, if `alike` is given, the
+        largest result of `marks` in each box of the ranges `alike`, the result of the method of this name."""
         table, finer, lines = self._table, level + 1, self._lines(level, base)
         nodes = [np.arange(hi - lo) for lo, hi in box] if alike is None else alike
         for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):
@@ -157,8 +159,7 @@ class Flags:
         ]
 
     def together(self) -> None:
-        """Combine the boxes of finer grid (tiles) that the ranks have selected, so that every rank has all of them.
-        Collective."""
+        """Combine the boxes of finer grid (tiles) that the ranks have selected, on all ranks. Collective."""
         comm = self._hierarchy.comm
         for taken in (self.above, self.held):
             flat = [some.ravel() for level in taken for some in level]

@@ -20,13 +20,11 @@ INSIDE = HIGHEST + 1
 
 
 class GhostLayers:
-    """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a three-dimensional block, of which only the layers
-    beside the faces are stored. They are indexed by arrays of node numbers: [:, k, j, i]. Nodes farther than `inside`
-    nodes from all faces are NaN.
+    """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a three-dimensional block with `halo` ghost layers, of
+    which only the layers beside the faces are stored. They are read and set by arrays of indexes as [:, k, j, i], where
+    index 0 is the first ghost node. Nodes in none of the stored layers are NaN.
 
-    `layers`: for each direction an array of coordinates, which contains only the layers beside the two faces of this
-    direction.
-    """
+    `layers`: for each array axis (k, j, i) the coordinates in the layers beside the two faces normal to it."""
 
     def __init__(self, block: Block, halo: int):
         deep = max(INSIDE, halo + 1)  # the farthest ghost may be the mirror image of the last node
@@ -46,8 +44,8 @@ class GhostLayers:
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
         """Return a `GhostLayers` object that uses existing arrays of coordinates. `block`: the block. `halo`: number of
-        ghost layers. `layers`: for each direction the coordinates of the layers beside its two faces. `inside`: number
-        of layers of nodes inside the block that the arrays contain at each face."""
+        ghost layers. `layers`: for each array axis (k, j, i) the coordinates in the layers beside the two faces normal
+        to it. `inside`: number of layers of nodes inside the block that the arrays contain at each face."""
         made = cls.__new__(cls)
         made._set_size(block, halo, inside)
         made.layers = list(layers)

@@ -19,9 +19,10 @@ Place = tuple[int, int, int, int]
 
 
 def origins(grid: Decomposition, tile: int) -> list[list[int]]:
-    """Return, for each block and direction, a node at which a tile of `tile` nodes begins. If the indexes of two
-    connected blocks run in the same direction, the tiles of both begin at the same nodes along the connection, unless
-    other connections prevent this. `grid`: the whole blocks of the grid."""
+    """Return, for each block and direction, a node at which a refined box (tile) begins; the others begin at multiples
+    of `tile` nodes from there. If the indexes of two connected blocks run in the same direction along their common
+    face, the tiles of both begin at the same nodes, unless other connections prevent this. `grid`: the decomposition of
+    the whole grid on one level. `tile`: the number of nodes of a tile along a direction."""
     links: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for c in grid.connections:
         for e in grid.blocks[c.block].active:
@@ -42,8 +43,8 @@ def origins(grid: Decomposition, tile: int) -> list[list[int]]:
 
 
 def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]:
-    """Yield the indexes (k, j, i) of the tiles of a lattice that contain nodes of the box. Parts of the box outside the
-    block are ignored."""
+    """Yield the indexes (k, j, i) of the refined boxes (tiles) of a block that contain nodes of the half-open index
+    ranges `box`, which may extend beyond the block. `lattice`: the nodes at which tiles begin and end along i, j, k."""
     ranges = []
     for ends, (lo, hi) in zip(lattice, box, strict=True):
         first, last = np.searchsorted(ends, [max(lo, 0), min(hi, ends[-1]) - 1], "right") - 1
@@ -52,10 +53,10 @@ def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]
 
 
 def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
-    """Return the partners of each tile that lies at a connection of blocks at which a level must not end. The partners
-    are the tiles on the other side of the connection; if the tile exists, they must exist too. A tile is given as
-    (block, k, j, i): the number of its block and its place in the lattice of the block. `grid`: the whole blocks of the
-    level. `lattices`: for each block the nodes at which tiles begin and end."""
+    """Return the partners of each refined box (tile) at a connection at which the level must not end: the tiles that
+    contain the donors of its ghost nodes there. If the tile exists, they must exist too. A tile is given as (block, k,
+    j, i): the number of its block and its place among the tiles of the block. `grid`: the decomposition of the whole
+    grid on the level. `lattices`: for each block the nodes at which tiles begin and end, along i, j and k."""
     found: dict[Place, list[Place]] = {}
     for c in grid.connections:
         if may_end(c, grid.blocks):
@@ -74,15 +75,16 @@ def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place,
 
 
 def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
-    """Return the range of nodes of the tile whose indexes in a lattice are `place`, (k, j, i)."""
+    """Return the half-open index ranges (i, j, k) of the refined box (tile) with the indexes `place`, (k, j, i), among
+    the tiles of a block. `lattice`: the nodes at which tiles begin and end, along i, j and k."""
     k, j, i = place
     return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 
 
 def with_partners(partners: dict[Place, list[Place]], taken: Sequence[np.ndarray]) -> None:
-    """Mark in `taken` all tiles that must exist with those that are already marked: their partners, the partners of
-    these, and so on. `taken`: for each block a mask (k, j, i) of its tiles, which is changed in place. `partners`: the
-    partners of each tile, as `partners_of` returns them."""
+    """Add to the masks `taken` all refined boxes (tiles) that must exist because others exist: their partners on the
+    other side of connections, the partners of these, and so on. `taken`: for each block the mask [k, j, i] of its
+    tiles, which is changed in place. `partners`: the partners of each tile (`partners_of`)."""
     new = [place for place in partners if taken[place[0]][place[1:]]]
     while new:
         found = [other for place in new for other in partners[place] if not taken[other[0]][other[1:]]]

@@ -1,5 +1,5 @@
-"""Data transfer between levels of refinement: donor nodes of the ghosts of tiles, and nodes of a coarser level that are
-overwritten by values of the finer one."""
+"""Data transfer between levels of refinement: donor nodes of the ghosts of tiles (boxes of nodes of a finer level), and
+nodes of a coarser level that are overwritten by values of the finer one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,15 @@ from hiresx.grid.patched import WIDTH
 
 @dataclass(frozen=True, eq=False)
 class LevelShares:
-    """Boxes of ghosts of tiles to whose values the nodes of one part of the next coarser level contribute, in the order
-    of the parts. The ghosts of a box and the nodes of a part are boxes. The weights are therefore products of weights
-    along each direction. `part` (n,): the part that has the nodes. `ghosts` (n,): the box of a `TileGhosts` with the
-    ghosts. `low`, `high` (n, 3): the first ghosts and those after the last, in the indexes of their level. `lines`:
-    weights along a direction, without repetition. `line` (n, 3): the numbers of those along i, j, k. `columns` (n, 3):
-    the columns of the first ghosts in them. `widths` (n, 3): the number of nodes that a ghost reads along each
-    direction. `steps` (n, 3), `start` (n,): the number of a ghost in its box is start + the sum of steps (index - low).
-    The ghosts are numbered from the face outwards, layer by layer, in a layer along i first."""
+    """Contributions to the ghost nodes of refined boxes (tiles), which are interpolated from the next coarser level.
+    Each of the n entries is the contribution of the nodes that one rank has in a box of the coarser level (a part) to a
+    box of ghosts. Its weights are products of weights along the three directions. The entries are sorted by part.
+    `part` (n,): the number of the part. `ghosts` (n,): the number of the box in a `TileGhosts` that contains the
+    ghosts. `low`, `high` (n, 3): first and last + 1 of their indexes i, j, k on their level. `lines`: the weights along
+    a direction, each set once. `line` (n, 3): which of them apply along i, j and k. `columns` (n, 3): the columns of
+    these that belong to the first ghosts. `widths` (n, 3): the number of nodes that a ghost reads along each direction.
+    `steps` (n, 3), `start` (n,): the ghost with the indexes m has the number start + the sum of steps (m - low) in its
+    entry. Ghosts are numbered layer by layer from the face outwards, and within a layer along i first."""
 
     part: np.ndarray
     ghosts: np.ndarray
@@ -40,13 +41,13 @@ class LevelShares:
 
     @property
     def count(self) -> np.ndarray:
-        """Number of ghosts (n,) of each box."""
+        """Number of ghosts (n,) to which each entry contributes."""
         return (self.high - self.low).prod(axis=1)
 
 
 def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -> LevelShares:
-    """Return the contributions of the nodes of all parts to `ghosts`. `whole`: the decomposition into whole blocks and
-    tiles. `cut`: its division into parts for the ranks."""
+    """Return the contributions of nodes of coarser levels to `ghosts`, the ghost nodes of refined boxes. `whole`: the
+    decomposition before its division among ranks. `cut`: the decomposition into the boxes that the ranks compute."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     near = {
@@ -94,10 +95,10 @@ def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Disjoint boxes of ghosts, each with the same contributions for all its ghosts. `ghosts` (n,): the box of a
-    `TileGhosts` that has them. `low`, `high` (n, 3): the first ghosts and those after the last, in the indexes of their
-    level. `cell`, `share` (m,): each contribution, the number of its cell and that in a `LevelShares`, sorted by cell,
-    and within a cell in the order of the contributions."""
+    """A division of boxes of ghost nodes into n disjoint smaller boxes (cells), such that all ghosts of a cell have the
+    same contributions. `ghosts` (n,): for each cell, the number of the box in a `TileGhosts` that contains it. `low`,
+    `high` (n, 3): first and last + 1 of its indexes i, j, k on its level. `cell`, `share` (m,): all pairs of a cell and
+    an entry of a `LevelShares` that contributes to it, by their numbers, sorted by both."""
 
     ghosts: np.ndarray
     low: np.ndarray
@@ -107,7 +108,8 @@ class Cells:
 
     @classmethod
     def of(cls, ghosts: TileGhosts, shares: LevelShares, chosen: np.ndarray) -> "Cells":
-        """Divide the boxes `chosen` of `ghosts` into cells. They are sorted by part and direction."""
+        """Divide the boxes of `ghosts` with the numbers `chosen` into cells. `shares`: the contributions to all ghosts.
+        The cells are sorted by the block that has the ghosts, then by the direction of the face."""
         chosen = chosen[np.lexsort((ghosts.direction[chosen], ghosts.part[chosen]))]
         number = np.full(len(ghosts.part), -1)
         number[chosen] = np.arange(len(chosen))
@@ -125,7 +127,7 @@ class Cells:
 
     @property
     def contributions(self) -> np.ndarray:
-        """Number of contributions (n,) to each ghost of a cell."""
+        """Number of contributions (n,) that each ghost of a cell receives."""
         return np.bincount(self.cell, minlength=len(self.ghosts))
 
 
@@ -168,9 +170,10 @@ def _divided(
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The nodes of a level along a direction, from `first` on, to whose interpolation from the coarser level a part
-    contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n), of the interpolation and of linear
-    interpolation. A node has the same place, its column, in both."""
+    """Interpolation weights along one direction for n successive nodes of a level, restricted to those nodes of the
+    coarser level that one rank has in a box. `first`: the index of the first of the n nodes. `start` (n,): the first
+    node that each of them reads, counted from the first node of the box. `weights` (2, WIDTH, n): the weights of the
+    nodes from there on, for interpolation of sixth order and for linear interpolation."""
 
     first: int
     start: np.ndarray
@@ -202,9 +205,9 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> Li
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of nodes at the same point, one in a part and one in a part of a finer level, in boxes of nodes. `sizes`
-    (n, 3): the nodes of the boxes along i, j, k. `first` (2, n): the flat indexes of the first nodes into the padded
-    arrays of the coarser and of the finer part. `steps` (2, n, 3): the differences of these indexes along i, j, k."""
+    """Pairs of coincident nodes of a block and of a block of a finer level, as the nodes of n boxes. `sizes` (n, 3):
+    the number of nodes of each box along i, j, k. `first` (2, n): the flat indexes of its first node in the arrays with
+    ghosts of the coarser and of the finer block. `steps` (2, n, 3): the differences of these indexes along i, j, k."""
 
     sizes: np.ndarray
     first: np.ndarray
@@ -217,14 +220,14 @@ class Pairs:
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """The flat indexes (2, n) of all nodes, int32."""
+        """The flat indexes, int32 (2, m), of all m pairs of nodes in the arrays of the coarser and the finer block."""
         return over_boxes(self.sizes[:, ::-1], self.first, self.steps[..., ::-1]).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Injection:
-    """Copies from part `donor`, of a finer level, to nodes of part `block` at the same points. `pairs`: the pairs of
-    nodes."""
+    """Copies of values from the box of nodes number `donor`, of a finer level, to the coincident nodes of the box
+    number `block` of a coarser level (injection). `pairs`: the pairs of nodes. Each box is computed by one rank."""
 
     donor: int
     block: int
@@ -232,20 +235,20 @@ class Injection:
 
     @property
     def to(self) -> np.ndarray:
-        """Flat indexes (n,) of the nodes that receive values."""
+        """Flat indexes (n,) of the nodes that receive values, in the array with ghosts of `block`."""
         return self.pairs.nodes[0]
 
     @property
     def source(self) -> np.ndarray:
-        """Flat indexes (n,) of the nodes whose values are copied."""
+        """Flat indexes (n,) of the nodes whose values are copied, in the array with ghosts of `donor`."""
         return self.pairs.nodes[1]
 
 
 def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
-    """Return the copies from finer to coarser levels. Each node that lies under a finer level takes the value of the
-    node of the finest level at the same point. `cut`: the parts of all ranks. There is one `Injection` for each pair of
-    parts between which values are copied. `kept`: a cache; pairs of parts with the same nodes are not computed
-    again."""
+    """Return the copies of values from finer to coarser levels. Each node that lies under a finer level takes the value
+    of the coincident node of the finest level there. `whole`: the decomposition before its division among ranks. `cut`:
+    the boxes of nodes that all ranks compute. There is one `Injection` for each pair of boxes between which values are
+    copied. `kept`: a cache; pairs of boxes with the same nodes are not computed again."""
     assert whole.levels is not None
     kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]

@@ -28,10 +28,11 @@ from hiresx.grid.cutting import within
 
 
 class LevelWeights:
-    """Quadrature weights of the nodes of all whole blocks (see `quadrature.block_weights`). `nodes`: the weights (nk,
-    nj, ni) of each block. `faces`: for each block and face, the weights of the nodes on faces of the grid itself, [k,
-    j, i] without the direction of the face. `kept`: whether the weights are those with which no-slip walls conserve
-    mass."""
+    """Quadrature weights of the nodes of all blocks of a refined grid, with which every place counts once, with its
+    finest level. `nodes`: the weights (nk, nj, ni) of each block (see `quadrature.block_weights`). `faces`: for each
+    (block, face) the weights, for integrals over boundaries of the unrefined grid, of the nodes on the face, [k, j, i]
+    without the direction of the face. `decomposition`: the blocks, not divided among ranks. `kept`: whether to use the
+    weights with which the scheme conserves mass at no-slip walls."""
 
     def __init__(self, decomposition: Decomposition, kept: bool = False):
         levels = decomposition.levels
@@ -135,14 +136,14 @@ def _box_weights(
 
 
 def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Range, ...], float]]:
-    """Return boxes of the cells of the next coarser level that `level` covers completely in block `base` of the grid,
-    and for each box its share of the integral. A cell lies between a node and the next one. It is covered if the finer
-    level has all of its nodes and all nodes between them. In a block that is connected with itself, one step from its
-    last node, there is also a cell behind the last node.
+    """Return the cells of the next coarser level that `level` covers completely in block number `base` of the unrefined
+    grid, as boxes. A cell is the box between a node and the next node along each direction. It is covered if the finer
+    level has all nodes on its edges and inside it. In a block that is connected with itself, one step from its last
+    node, there is also a cell behind the last node.
 
-    The covered cells are divided into boxes in several ways, one for each order of the directions along which boxes are
-    extended. Each division counts with the same share, so that the integral is symmetric if the set of cells is.
-    """
+    The set of cells is divided into boxes in several ways, one for each order of the directions along which boxes are
+    extended. Each entry of the result is one division, a tuple of half-open ranges of cells (i, j, k), and its weight.
+    An integral over the cells is the weighted mean over the divisions, and thus symmetric if the set of cells is."""
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
     if not tiles:
         return []

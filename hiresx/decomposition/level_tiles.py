@@ -20,8 +20,9 @@ from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 
 @dataclass(frozen=True, eq=False)
 class LevelTiles:
-    """The tiles `pieces` of a level as blocks, with their connections and patches. Blocks are numbered from `first` on,
-    and patches from `place` on, among those of all levels."""
+    """The blocks of one level of refinement, with their connections and boundary patches. `pieces`: for each block its
+    box of nodes, as (number of the block of the unrefined grid, half-open index ranges on this level). `first`,
+    `place`: the numbers of the first of these blocks and of the first of these patches among those of all levels."""
 
     pieces: list[Piece]
     first: int
@@ -34,7 +35,12 @@ class LevelTiles:
     def of(
         cls, fine: Decomposition, pieces: list[Piece], level: int, kept: Callable[[np.ndarray], np.ndarray]
     ) -> "LevelTiles":
-        """Return the tiles `pieces` of the blocks of `fine`, numbered from 0 on. `kept`: see `with_tiles`."""
+        """Return the blocks of a level that have the nodes `pieces`, with their connections and boundary patches,
+        numbered from 0 on. Faces at which the level ends get the condition "patched", whose ghosts are interpolated.
+        `fine`: the decomposition of the whole grid on this level. `pieces`: as in the class. `level`: the number of the
+        level. `kept`: a function that is called with a view of coordinates and returns the array to store. Raises
+        HiresxError for a block on a face whose condition does not support refinement, and for a level that ends where
+        it must not (`may_end`)."""
         halo, count, blocks = fine.stencil.halo, dict[int, int](), list[Block]()
         for b, box in pieces:
             count[b] = count.get(b, -1) + 1
@@ -56,7 +62,8 @@ class LevelTiles:
         return cls(pieces, 0, 0, blocks, joined, patches).behind(0, 0)
 
     def behind(self, first: int, place: int) -> "LevelTiles":
-        """Return the same tiles, numbered from `first` and `place` on."""
+        """Return the same blocks, connections and patches with other numbers: blocks are numbered from `first` on, and
+        patches from `place` on, so that they follow those of the coarser levels."""
         more = first - self.first
         return replace(
             self,
@@ -71,7 +78,8 @@ class LevelTiles:
 
 
 def with_level(made: Decomposition, tiles: LevelTiles) -> Decomposition:
-    """Return `made` with further blocks, the tiles of a level."""
+    """Return the decomposition `made` with the blocks `tiles` of a further level, and their connections and patches,
+    added. The numbers in `tiles` must follow those in `made`. The new blocks are not divided among ranks."""
     all_blocks = (*made.blocks, *tiles.blocks)
     return replace(
         made,

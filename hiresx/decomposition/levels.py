@@ -36,8 +36,9 @@ Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Tile:
-    """A box of nodes on one level of refinement. `level`: number of the level. `base`: number of the block of the grid.
-    `box`: half-open ranges (i, j, k), in the indexes of this level."""
+    """A box of nodes on one level of refinement. Level 0 is the unrefined grid, and each further level has half the
+    spacing of the one before. `level`: the number of the level. `base`: the number of the block of the unrefined grid
+    that contains the box. `box`: half-open index ranges (i, j, k) in this block, if it were refined completely."""
 
     level: int
     base: int
@@ -46,8 +47,9 @@ class Tile:
 
 @dataclass(frozen=True)
 class Space:
-    """The index range that a block would have if the whole block were refined to one level. `size`: the number of nodes
-    (ni, nj, nk). `wrapped`: for each direction, the `Wrap` by which the block is connected with itself, or None."""
+    """The index range of a block if the whole block were refined to one level. `size`: the number of nodes (ni, nj,
+    nk). `wrapped`: for each direction, the `Wrap` by which the block is connected with itself, as in an O-grid, or
+    None."""
 
     size: tuple[int, int, int]
     wrapped: tuple[Wrap | None, ...]
@@ -55,37 +57,39 @@ class Space:
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of a refined decomposition. `tiles`: for each whole block the tile that it contains; the tiles of
-    level 0 are the blocks of the grid. `spaces`: for each (level, block of the grid) its index range."""
+    """The levels of a refined decomposition. `tiles`: for each block, not divided among ranks, its box of nodes on its
+    level; the blocks of the unrefined grid are boxes of level 0. `spaces`: for each (level, block of the unrefined
+    grid) the index range that the block would have on this level."""
 
     tiles: tuple[Tile, ...]
     spaces: dict[tuple[int, int], Space] = field(default_factory=dict)
 
     @property
     def finest(self) -> int:
-        """Number of the finest level; 0 is the coarsest."""
+        """Number of the finest level; level 0 is the unrefined grid."""
         return max(tile.level for tile in self.tiles)
 
     @property
     def of_grid(self) -> int:
-        """Number of blocks of the grid itself, which come before the tiles in the list of whole blocks."""
+        """Number of blocks of the unrefined grid. They come before the blocks of finer levels in the list of blocks."""
         return sum(tile.level == 0 for tile in self.tiles)
 
     def of(self, level: int, base: int) -> list[int]:
-        """Return the numbers of the whole blocks that are tiles on `level` and lie in block `base` of the grid."""
+        """Return the positions in `tiles` of the boxes on `level` that lie in block `base` of the unrefined grid."""
         return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
 
 
 def part_on_level(levels: Levels, part: Part) -> Tile:
-    """Return the nodes of `part`, which is a part of a whole block of `levels`, in the indexes of its level."""
+    """Return the box of nodes that one rank computes as a `Tile`, that is, with its level of refinement and in the
+    indexes of this level. `part`: the box, as a range of nodes of a block. `levels`: the levels of all blocks."""
     tile = levels.tiles[part.whole]
     (i, _), (j, _), (k, _) = tile.box
     return Tile(tile.level, tile.base, shift_range(part.box, (i, j, k)))
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """Return the index range of every whole block of a level, by level and block: its size, and how it is connected
-    with itself. `decomposition`: the whole blocks of the level."""
+    """Return the index range of every block if it is refined completely to `level`, as a dictionary from (level, block)
+    to the range. `decomposition`: these blocks and their connections."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)
@@ -93,9 +97,11 @@ def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int],
 
 
 def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
-    """Return the decomposition with half the spacing of `coarse`: its blocks, connections, patches and parts. New nodes
-    are interpolated from `extended`, the coordinates with ghosts of each block of `coarse`. Raises HiresxError if the
-    last nodes of two connected blocks are neighbours, since neither block would contain the new nodes between them."""
+    """Return the decomposition with half the spacing of `coarse`, for the whole grid: its blocks, not divided among
+    ranks, and their connections and boundary patches. New nodes are interpolated to sixth order from `extended`, the
+    coordinates x, y, z with ghost nodes of each block of `coarse`. Raises HiresxError for blocks whose last nodes are
+    neighbours, if it is not clear which block contains the new nodes between them, and for a connection to nodes that
+    the finer donor block does not have."""
     sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
     kinks = find_kinks(coarse)
     blocks = tuple(
@@ -121,9 +127,9 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
 
 
 def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
-    """Return the number of nodes of the finest level of `coarse`, and the bytes that the coordinates of all levels take
-    while they are computed. The bytes include the coordinates with and without ghosts and a temporary copy of one
-    coordinate."""
+    """Return two numbers: the nodes of level `finest` for the whole grid, and the bytes that the coordinates of all
+    levels take while they are computed. The bytes include the coordinates with and without ghost nodes and temporary
+    arrays of the finest level. `coarse`: the decomposition of the unrefined grid."""
     nodes = needed = 0
     for level in range(1, finest + 1):
         nodes = 0
@@ -135,8 +141,8 @@ def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
 
 
 def refuse_large(coarse: Decomposition, finest: int) -> None:
-    """Raises HiresxError if this machine has too little memory for the coordinates of the levels above `coarse`, the
-    whole blocks, up to the level `finest`."""
+    """Raises HiresxError if this machine has too little memory for the coordinates of all levels up to the level
+    `finest`, which are computed for the whole grid. `coarse`: the decomposition of the unrefined grid."""
     nodes, needed = levels_size(coarse, finest)
     if needed > host_memory():
         raise HiresxError(
@@ -150,9 +156,10 @@ def refuse_large(coarse: Decomposition, finest: int) -> None:
 def make_levels(
     coarse: Decomposition, extended: Sequence[Extended], finest: int
 ) -> tuple[list[Decomposition], list[list[Extended]]]:
-    """Return the whole blocks of all levels from `coarse` to the `finest`, and their coordinates with ghosts.
-    `extended`: those of `coarse`. Before a large level is made, a message states the time that this will probably take.
-    Raises the errors of `refuse_large` and `finer`."""
+    """Return two lists with one entry for each level from 0 to `finest`: the decomposition of the whole grid on this
+    level, and the coordinates x, y, z with ghost nodes of its blocks. `coarse`: the decomposition of the unrefined
+    grid, level 0. `extended`: the coordinates with ghost nodes of its blocks. Before a large level is computed, a
+    message states the time that this will probably take. Raises the errors of `refuse_large` and `finer`."""
     refuse_large(coarse, finest)
     grids, nodes = [coarse], [list(extended)]
     took = 0.0
@@ -169,7 +176,8 @@ def make_levels(
 
 
 def refined_extended(fine: Decomposition) -> list[Extended]:
-    """Return the coordinates with ghosts of the whole blocks `fine` of a level."""
+    """Return, for each block of a level, its coordinates x, y, z with ghost nodes, arrays (nk + 2 halo, nj + 2 halo, ni
+    + 2 halo). `fine`: the decomposition of the whole grid on this level."""
     found = extended_coordinates(fine)
     made = [c for c in found if isinstance(c, tuple)]
     assert len(made) == len(found)  # only for nodes in memory
@@ -262,8 +270,9 @@ def _broken_stencils(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> 
 
 
 def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first nodes (n,) and the weights (n, WIDTH) of the interpolation at the real indexes `xi` (n,). The
-    stencils are centred, or as nearly centred as the range of nodes from `low` to `high` - 1 allows. `low`, `high`: one
+    """Return the stencils of polynomial interpolation through WIDTH (6) successive nodes of a line, at the n
+    real-valued indexes `xi` (n,): the index of the first node of each stencil (n,), and the weights of its nodes (n,
+    WIDTH). Stencils are centred, or as nearly centred as the nodes from `low` to `high` - 1 allow. `low`, `high`: one
     number for all, or arrays (n,)."""
     base = np.clip(np.floor(xi).astype(int) - WIDTH // 2 + 1, low, high - WIDTH)
     # Nodes of a level coincide with nodes of the coarser level or lie halfway between them, so there are few different
@@ -273,15 +282,17 @@ def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> t
 
 
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
-    """True if a level that covers whole blocks may end at a connection. This is so if the connection joins a block with
-    itself, such as the two ends of an O-grid, with one step between its last node and its first."""
+    """Return whether a level of refinement may end at a connection. If not, a refined box at the connection must
+    continue on the other side. A level may end only where a block is connected with itself, as at the two ends of an
+    O-grid, by one step from its last node to its first, without rotation and with indexes in the same directions.
+    `blocks`: the blocks of the level, refined completely."""
     joins_itself = connection.block == connection.donor
     plain = connection.matrix == IDENTITY and connection.rotation is None  # indexes in the same directions
     return joins_itself and plain and layout_of(connection, blocks) == "offset"
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:
-    """Return a dictionary from the number of each block of `fine` to its patches."""
+    """Return the boundary patches of the blocks of `fine`, by the number of the block, if it has any."""
     found: dict[int, list[Patch]] = {}
     for patch in fine.patches:
         found.setdefault(patch.block, []).append(patch)

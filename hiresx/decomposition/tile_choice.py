@@ -1,5 +1,5 @@
-"""The choice of tiles: those that a criterion asks for, and those that must surround them, within the regions where
-tiles are allowed."""
+"""The choice of tiles (boxes of nodes of a finer level): those that a criterion asks for, and those that must surround
+them, within the regions where tiles are allowed."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from hiresx.decomposition.refinement import (
 
 @dataclass(frozen=True, eq=False)
 class TileChoice:
-    """The data on which the choice of tiles of all levels depends. `grids`: for each level its whole blocks.
-    `lattices`: for each level and block where the tiles begin and end. `regions`: for each level and block the tiles
-    that always exist. `allowed`: for each level and block the tiles that may exist. `partners`: for each level and each
-    tile at a connection of blocks, the tiles on the other side of the connection. `around`: for each level and block
-    the result of `around_tiles`. `table`: the table [refine] of the case."""
+    """The data on which the choice of refined boxes (tiles) of all levels depends. `grids`: for each level the
+    decomposition of the whole grid. `lattices`: for each level and block the nodes at which tiles begin and end.
+    `regions`, `allowed`: for each level and block the masks [k, j, i] of the tiles that always exist, and of those that
+    may exist. `partners`: for each level the result of `partners_of`. `around`: for each level and block the coarser
+    tiles that each tile needs, the result of `around_tiles`. `table`: the table [refine] of the case."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]
@@ -47,10 +47,9 @@ class TileChoice:
         regions: Sequence[Taken],
         table: Refine,
     ) -> "TileChoice":
-        """Construct the choice. `grids`: for each level its whole blocks. `lattices`: for each level and block where
-        tiles begin and end. `regions`: the tiles that always exist. `table`: the table [refine] of the case. Tiles on
-        faces whose condition does not support refinement are not allowed. Neither are tiles that need a forbidden tile,
-        around them or on the other side of a connection."""
+        """Return the data for the choice of refined boxes (tiles). `grids`, `lattices`, `regions`, `table`: as in the
+        class. Tiles on faces whose condition does not support refinement are not allowed. Neither are tiles that need a
+        forbidden tile, around them or on the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
@@ -70,14 +69,14 @@ class TileChoice:
         return cls(grids, lattices, regions, allowed, partners, around, table)
 
     def none(self) -> list[Taken]:
-        """Return masks with no tile, by level and block."""
+        """Return, by level and block, masks [k, j, i] over all possible refined boxes (tiles), all false."""
         return [[np.zeros_like(some) for some in level] for level in self.regions]
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
-        """Return the masks of the tiles to compute, by level and block. These are the tiles of the regions of the case,
-        the `flagged` tiles, and the tiles that these need: the tiles on the other side of connections, tiles that fill
-        gaps so that there are fewer and larger blocks (`fill_tiles`), and the tiles of the next coarser level under and
-        around every tile."""
+        """Return masks [k, j, i], by level and block, of the refined boxes (tiles) that are to exist: the tiles in the
+        regions of the case, the tiles in the masks `flagged` that are allowed, and further tiles. These lie on the
+        other side of connections, fill gaps so that there are fewer and larger blocks (`fill_tiles`), make the tiles
+        symmetric where the case requires it, or lie under and around a tile of the next finer level."""
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)

@@ -1,5 +1,5 @@
-"""The ghosts of tiles of refinement that are interpolated, and linear functions of the indexes of many boxes of nodes,
-which are evaluated by few operations over all boxes."""
+"""The interpolated ghosts of tiles (boxes of nodes of a finer level), and functions that evaluate linear functions of
+the indexes at all nodes of many boxes by few array operations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from hiresx.grid.blocks import Block, direction, side
 
 
 def over_boxes(sizes: np.ndarray, first: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the values (m, n) of m linear functions at all nodes of boxes, box by box, in a box along the last
-    direction first. `sizes` (b, d): nodes of the boxes along d directions. `first` (m, b): the values at their first
-    nodes. `steps` (m, b, d): the differences of the values along each direction."""
+    """Return the values (m, n) of m linear functions of the indexes at all n nodes of b boxes with d directions. The
+    nodes follow each other box by box, and within a box the last direction runs fastest. `sizes` (b, d): the number of
+    nodes of the boxes along each direction. `first` (m, b): the values at the first nodes of the boxes. `steps` (m, b,
+    d): the differences of the values from node to node along each direction."""
     for axis in range(sizes.shape[1]):
         along = sizes[:, axis]
         if (along == 1).all():
@@ -29,16 +30,17 @@ def over_boxes(sizes: np.ndarray, first: np.ndarray, steps: np.ndarray) -> np.nd
 
 
 def strides_of(blocks: Sequence[Block], halo: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the differences (n, 3) along i, j, k of flat indexes into the padded arrays of blocks, and the flat
-    indexes (n,) of their first nodes."""
+    """Return, for n blocks, the strides (n, 3) of their arrays with ghost nodes along i, j, k, in numbers, and the flat
+    indexes (n,) of their first inner nodes in these arrays. `halo`: the number of ghost layers."""
     shapes = np.array([padded_shape(block, halo) for block in blocks]).reshape(-1, 3)
     strides = np.stack([np.ones(len(shapes), int), shapes[:, 2], shapes[:, 1] * shapes[:, 2]], axis=1)
     return strides, (strides * np.array([padding(block, halo) for block in blocks]).reshape(-1, 3)).sum(axis=1)
 
 
 def first_places(count: np.ndarray, group: np.ndarray | None = None) -> np.ndarray:
-    """Return the place of the first item of each entry (n,) in a list of all items. `count` (n,): the number of items
-    of each entry. In the list the entries are sorted by `group` (n,), those of a group in their order."""
+    """Return the position (n,) of the first item of each of n entries in a list of the items of all entries. `count`
+    (n,): the number of items of each entry. `group` (n,): if given, a number for each entry by which the list is
+    sorted; entries with equal numbers keep their order."""
     if group is None:
         return np.cumsum(count) - count
     order = np.argsort(group, kind="stable")
@@ -49,11 +51,12 @@ def first_places(count: np.ndarray, group: np.ndarray | None = None) -> np.ndarr
 
 @dataclass(frozen=True, eq=False)
 class TileGhosts:
-    """Boxes of ghosts of tiles that are interpolated from the next coarser level. Each box lies behind a face of one
-    part. `part` (n,): the part. `direction`, `side` (n,): the direction of the face, and 1 or -1. `level`, `base` (n,):
-    the level and the block of the grid. `low`, `high` (n, 3): the first ghosts and those after the last, in the indexes
-    of the level. `place` (n,): the flat index of the first ghost into the padded array of the part. `strides` (n, 3):
-    its differences along i, j, k."""
+    """The ghost nodes of refined boxes (tiles) that are interpolated from the next coarser level, as n boxes of ghosts.
+    Each lies behind a face of a box of nodes that one rank computes (a part). `part` (n,): the number of the part.
+    `direction`, `side` (n,): the direction normal to the face (0, 1, 2), and -1 for a lower or 1 for an upper face.
+    `level`, `base` (n,): the level, and the number of the block of the unrefined grid. `low`, `high` (n, 3): first and
+    last + 1 of the indexes i, j, k of the ghosts on the level. `place` (n,): the flat index of the first ghost in the
+    array with ghosts of the part. `strides` (n, 3): the strides of this array along i, j, k."""
 
     part: np.ndarray
     direction: np.ndarray
@@ -67,8 +70,9 @@ class TileGhosts:
 
     @classmethod
     def of(cls, whole: Decomposition, cut: Decomposition, patches: Sequence[int]) -> "TileGhosts":
-        """Return the ghosts behind the faces of the `patches` of `whole`, given by their numbers. `cut`: the division
-        of `whole` into parts."""
+        """Return the ghost nodes behind boundary patches of a decomposition. `patches`: the numbers of these patches in
+        `whole.patches`. `whole`: the decomposition before its division among ranks, with levels of refinement. `cut`:
+        the decomposition into the boxes of nodes that the ranks compute."""
         assert whole.levels is not None
         chosen, halo = [whole.patches[n] for n in patches], whole.stencil.halo
         block = np.array([patch.block for patch in chosen], int)

@@ -27,10 +27,11 @@ NAP = 50e-6
 
 @dataclass(frozen=True, eq=False)
 class ExchangedArrays:
-    """Access to the arrays whose ghosts are exchanged; they are the same in all exchanges. `array(part, direction)`:
-    the array with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part,
-    direction)`: the same array from the first component of the vector on. `owners[part]`: an object that exists as long
-    as the arrays of the part. If it is empty, the next solver does not use the kernel launches again."""
+    """Access to the arrays whose ghosts are exchanged; they are the same in all exchanges. `part` is the position of a
+    box of nodes among those that this rank computes. `array(part, direction)`: the array with all variables.
+    `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the same array from the
+    first component of the vector on. `owners[part]`: an object that exists as long as the arrays of the part. If
+    `owners` is empty, the next solver does not use the kernel launches again."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]

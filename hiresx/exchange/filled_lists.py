@@ -14,10 +14,11 @@ AT_ONCE = 32
 
 
 class ListBoxes(NamedTuple):
-    """Entries of a list for n boxes. `sizes` (n, 3): the nodes of the boxes along three directions, of which the first
-    changes fastest in the list. `value` (n,): the entry of the first node. `steps` (n, 3): its differences along each
-    direction. `place` (n,): the place of the first node in the list. `apart` (n,): the distance to the place of the
-    next node. Numbers instead of arrays are the same for all boxes."""
+    """Entries of a list of integers for the nodes of n boxes. In a box they are a linear function of the indexes along
+    three directions, of which the first runs fastest. `sizes` (n, 3): the number of nodes of each box along these
+    directions. `value` (n,): the entry of the first node. `steps` (n, 3): the differences of the entries from node to
+    node along each direction. `place` (n,): the position of the first entry in the list. `apart` (n,): the distance of
+    the entries of successive nodes in the list. A number instead of an array holds for all boxes."""
 
     sizes: np.ndarray
     value: ArrayLike
@@ -26,13 +27,14 @@ class ListBoxes(NamedTuple):
     apart: ArrayLike = 1
 
     def rows(self) -> np.ndarray:
-        """Return the `list_box` of kernels/level_ghosts.h of each box, with all three sizes, and without `first`."""
+        """Return the boxes for the kernel `fill_lists`: an integer array (n, 9) with the columns place, apart, value,
+        three sizes and three steps."""
         columns = [np.broadcast_to(np.reshape(of, (-1, 1)), (len(self.sizes), 1)) for of in self[3:] + self[1:2]]
         return np.concatenate([*columns, self.sizes, np.broadcast_to(self.steps, self.sizes.shape)], axis=1)
 
 
 def filled_lists(backend: Backend, program: Program, length: int, boxes: Sequence[ListBoxes]) -> Any:
-    """Return an array (length,) of int32 on the device with the entries of `boxes`. Other entries are not set."""
+    """Return a list of integers, int32 (length,) on the device, with the entries of `boxes`. Others are not set."""
     rows = np.concatenate([some.rows() for some in boxes])
     nodes = rows[:, 3:6].prod(axis=1)
     table = np.column_stack([first_places(nodes), rows[:, :5], rows[:, 6:]]).astype(np.int32)

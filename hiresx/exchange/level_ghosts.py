@@ -1,5 +1,5 @@
 """Exchange between levels of refinement: nodes of a coarser level are overwritten by values of the finer level, and
-ghosts of tiles are interpolated."""
+ghosts of tiles (boxes of nodes of a finer level) are interpolated."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,11 @@ TAG = 5
 
 
 class LevelGhosts(PatchedExchange):
-    """Fills the ghosts of tiles that lie between nodes of the next coarser level. They are interpolated along the
-    normal of their face first and along the face then, with sixth order in smooth flow and linearly at discontinuities.
-    `domain`: the grid and its levels. `states`: the parts of this rank. `kept`: cached results of an earlier solver."""
+    """Exchange between levels of refinement. It interpolates the ghost nodes at the ends of a level from nodes of the
+    next coarser level, along the normal of the face first and then along the face, with sixth order in smooth flow and
+    linearly at discontinuities. It also sets the nodes under a finer level (`nodes`). `domain`: the grid and its
+    levels. `states`: the arrays of the boxes of nodes that this rank computes. `kept`: cached results of an earlier
+    solver. Collective."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
@@ -168,16 +170,19 @@ class LevelGhosts(PatchedExchange):
         return [layers, shares]
 
     def close(self) -> None:
+        """Free the MPI communicators of the ghosts and of the nodes under finer levels. Collective."""
         super().close()
         self._under.close()
 
     def field(self, name: str) -> None:
-        """Fill the ghosts of the field `name` of tiles, whose directions are those of the coarser level."""
+        """Interpolate the field `name` at the ghost nodes at the ends of levels, from nodes of the next coarser level.
+        This includes fields with one value for each grid direction, since both levels have the same directions.
+        Collective."""
         if self.any:
             self._exchange(name)
 
     def nodes(self) -> None:
-        """Set the nodes that lie under a finer level to the values of that level. Collective."""
+        """Copy the state from nodes of finer levels to the coincident nodes of coarser levels. Collective."""
         self._under.take()
 
 
@@ -208,9 +213,9 @@ def _messages(other: np.ndarray, first: np.ndarray, count: np.ndarray, rank: int
 
 
 class UnderFiner:
-    """The copies of the state from nodes of finer levels to nodes of coarser levels at the same points. Between ranks
-    they go through the memory of the host. `domain`: the grid and its levels. `states`: the parts of this rank. `kept`:
-    cached results of an earlier solver. Collective."""
+    """Exchange that copies the state from nodes of finer levels to the coincident nodes of coarser levels (injection).
+    Between ranks the values pass through the memory of the host. `domain`: the grid and its levels. `states`: the
+    arrays of the boxes of nodes that this rank computes. `kept`: cached results of an earlier solver. Collective."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
@@ -300,7 +305,8 @@ class UnderFiner:
         )  # fmt: skip
 
     def take(self) -> None:
-        """Copy the present state of the finer levels to the nodes under them."""
+        """Copy the present state from nodes of the finest level at each place to the coarser nodes there.
+        Collective."""
         requests, received = [], []
         if self._mpi_comm is not None:
             for other, buffer, _ in self._into:
@@ -320,6 +326,6 @@ class UnderFiner:
             unpack()
 
     def close(self) -> None:
-        """Free the resources of MPI. Collective."""
+        """Free the MPI communicator of the exchange. Collective."""
         if self._mpi_comm is not None:
             self._mpi_comm.Free()

@@ -47,8 +47,11 @@ class _Give:
 
 @dataclass(frozen=True, eq=False)
 class Take:
-    """Ghosts of one part of this rank behind faces of one direction, and the contributions whose sums are the flow at
-    their places. `extra`: further arguments of the `kernel` that computes the ghosts from this flow."""
+    """The launch that computes `count` ghosts of one box of nodes of this rank, behind faces of one direction, from
+    sums of contributions. `place`: the position of the box in `states`. `direction`: the direction of the faces (0, 1,
+    2). `kernel`: the kernel for the state, with its further arguments `extra`. `to`: the flat indexes of the ghosts.
+    `rows`: the positions of the contributions in a buffer. `first`: the positions in `rows` at which the contributions
+    to each sum begin, and where the last ones end."""
 
     place: int
     direction: int
@@ -61,9 +64,10 @@ class Take:
 
 
 class InterpolatedGhosts(ABC):
-    """Fills ghosts by interpolation of the flow at positions between nodes. `states`: the arrays of the boxes of nodes
-    of this rank. `found`: a function that is called on rank 0 and returns the positions of all ghosts, as
-    `_prepare` takes them. `any`: whether there are such ghosts.
+    """Base class of the exchanges that fill ghost nodes by interpolation of the flow at positions between nodes.
+    `states`: the arrays of the boxes of nodes of this rank. `found`: a function that is called on rank 0 and returns
+    the data of the ghosts, such as their positions; `located` has these data on all ranks. `any`: whether there are
+    such ghosts.
 
     Contributions of several boxes to a ghost are added in the order of the boxes. Results of the same partition are
     therefore bit-identical; results of another partition differ by the round-off of these sums. All calls are
@@ -206,7 +210,7 @@ class InterpolatedGhosts(ABC):
             self._exchange(STATE)
 
     def close(self) -> None:
-        """Free the resources of MPI. Collective."""
+        """Free the MPI communicator of the exchange. Collective."""
         if self._mpi_comm is not None:
             self._mpi_comm.Free()
 
@@ -303,9 +307,9 @@ def _kernel(entry: Located) -> str:
 
 
 class PatchedExchange(InterpolatedGhosts):
-    """The ghosts of all patched faces (which touch other blocks without common nodes). `domain`: the grid and its
-    decomposition. `states`: the arrays of the boxes of nodes of this rank. Raises HiresxError, on all ranks, for a node
-    of a face behind which there is no other block."""
+    """Exchange that interpolates the ghosts behind all patched faces (which touch other blocks without common nodes).
+    `domain`: the grid and its decomposition. `states`: the arrays of the boxes of nodes of this rank. Raises
+    HiresxError, on all ranks, for a node of a face behind which there is no other block."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
@@ -321,7 +325,7 @@ class PatchedExchange(InterpolatedGhosts):
 
     def nodes(self) -> None:
         """Do nothing, since the nodes of patched faces need no values from other blocks. (Solvers call this method
-        before the ghosts are filled; `LevelGhosts.nodes`, for refined grids, sets nodes.)"""
+        before the ghosts are filled. The class for refined grids, `LevelGhosts`, sets nodes here.)"""
 
     def field(self, name: str) -> None:
         """Interpolate the ghosts of the field `name` behind patched faces (which touch other blocks without common
@@ -331,17 +335,17 @@ class PatchedExchange(InterpolatedGhosts):
             self._exchange(name)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
-        """Interpolate the ghosts of the viscous fluxes behind patched faces (which touch other blocks without common
-        nodes). `fluxes[part][direction]`: the flux arrays of each box of nodes of this rank, which follow each other in
-        memory in `work[part]`. Collective."""
+        """Interpolate the viscous fluxes at the ghosts behind patched faces (which touch other blocks without common
+        nodes). `fluxes[n][direction]`: the flux array of the box of nodes number n of this rank along this direction.
+        The arrays of a box follow each other in memory in `work[n]`. Collective."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)
 
 
 class MirroredGhosts(InterpolatedGhosts):
-    """The ghosts of the state behind all walls whose ghosts take the flow at their mirror images, which are not nodes.
-    `places`: the numbers of the boundary patches."""
+    """Exchange that interpolates the state at the ghosts behind those walls whose ghosts take the flow at their mirror
+    images, if these are not nodes. `places`: the numbers of the boundary patches of these walls."""
 
     def __init__(
         self,

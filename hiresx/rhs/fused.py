@@ -21,10 +21,10 @@ class Fused(InviscidPlan):
 
     @property
     def marks(self) -> dict[str, Any]:
-        """Arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k. With them it
-        restricts the shock-capturing part of the hybrid scheme to tiles of nodes in which the shock sensor acts
-        (kernels/sensed_tiles.h). `march`: the number of planes of a chunk of the kernel that marks these tiles. In this
-        plan no kernel marks tiles, and the number has no effect."""
+        """Arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k. With them a derived
+        plan restricts the shock-capturing part of the hybrid scheme to tiles of nodes in which the shock sensor acts
+        (kernels/sensed_tiles.h). `march`: the number of planes that a thread block of the kernel that marks these tiles
+        processes. In this plan no kernel marks tiles, and the number has no effect."""
         return {"march": 1}
 
     @staticmethod

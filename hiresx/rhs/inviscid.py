@@ -51,7 +51,7 @@ class InviscidPlan(ABC):
       differences of these fluxes to the rates `r`.
     - `work_variables`: reals of work memory per node, ghosts included, for the gas.
     - `stores_roughness`: whether one kernel stores the field `rough` for the next.
-    - `crowd`: nodes of all blocks whose launches are made together, over those of this one.
+    - `crowd`: the number of nodes of all blocks whose launches are made together, divided by that of this block.
     """
 
     work_variables: int

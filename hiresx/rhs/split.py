@@ -12,18 +12,22 @@ from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, f
 
 
 class SplitPencils(Pencils):
-    """Plan of the split form for CPUs: one kernel per direction, which processes one bundle of grid lines at a time in
-    the cache."""
+    """Plan of the split form for CPUs: one kernel per direction processes one bundle of grid lines at a time in
+    cache."""
 
     sweep = "split_sweep"
 
 
 class SplitDecomposed(InviscidPlan):
-    """Plan of the split form with a thread per point: fluxes at half points, then their difference."""
+    """Plan of the split form with one thread per point. One kernel computes the numerical fluxes at half points, and
+    another their difference."""
 
     work_variables = Decomposed.work_variables
 
     def launches(self, d: int, first: bool) -> list[Call]:
+        """Return the kernel launches that compute the inviscid terms along the index direction `d`: the numerical flux
+        at half points, its difference, and for each wall the sums of mass fluxes. If `first` is true they set the
+        right-hand side, otherwise they add to it."""
         s = self.state
         sd = s.strides[d]
         flux = s.work[: len(s.equations.conserved_names)]
@@ -44,10 +48,10 @@ class SplitDecomposed(InviscidPlan):
 
 
 class SplitFused(Fused):
-    """Plan of the split form for GPUs, without work memory. A block of threads processes a tile of columns plane by
-    plane, with all directions at once (kernels/split_march.h). In the hybrid form further launches add the difference
-    between the AFWENO flux and the split flux, weighted by the sensor; chunks in which no sensor is above 0 do nothing.
-    """
+    """Plan of the split form for GPUs, without work memory. One kernel computes all directions at once: a block of
+    threads processes a tile of grid lines along k, plane by plane (kernels/split_march.h). In the hybrid scheme further
+    launches add the difference between the AFWENO flux and the split flux, weighted by the shock sensor. They do
+    nothing in segments of grid lines in which the sensor is 0."""
 
     longest, longest_row = 32, 4 * (2 * LANES - ENDS)
 
@@ -57,10 +61,16 @@ class SplitFused(Fused):
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
+        """Return the kernel launches that compute the inviscid terms along the index `directions`: the split form in
+        all of them, then the launches of each direction (`launches`). If `first` is true the split form sets the
+        right-hand side, otherwise it adds to it. In the hybrid scheme the split form is computed by the launch of
+        `with_sensor` and is left out here."""
         march = [self._march(directions, first)] if directions and not self.state.layout.has("shock_sensor") else []
         return [*march, *super().together(directions, False)]
 
     def with_sensor(self, sensor: Call) -> Call:
+        """Return a launch that replaces `sensor`, the launch that computes the shock sensor. It computes the sensor,
+        marks the tiles of nodes in which it acts, and sets the right-hand side to the split form in all directions."""
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
         return self._march(
             self.state.active, True, tiles=self.marks["tiles"], **{name: sensor.arguments[name] for name in names}
@@ -68,7 +78,9 @@ class SplitFused(Fused):
 
     @property
     def marks(self) -> dict[str, Any]:
-        """Arguments of the sweeps across i, as in the base class; `tiles` for the hybrid form alone."""
+        """Arguments of the kernel `sweep_across`, as in the base class. `march`: the number of planes along k that a
+        thread block of the split form processes. `tiles`: in the hybrid scheme, the field that marks the tiles in which
+        the sensor acts."""
         tiles = self.state.array("sensed_tiles")
         return {"march": self._planes_of_chunk} | ({} if tiles is None else {"tiles": tiles})
 
@@ -90,9 +102,10 @@ class SplitFused(Fused):
         )  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Return the launches for the direction `d` after the split flux: those that add the difference between the
-        hybrid and the split flux, where the sensor is above 0, and those that sum mass fluxes at walls. `first`:
-        whether no direction has written the rates `r` yet."""
+        """Return the kernel launches along the index direction `d` that follow the split form. In the hybrid scheme one
+        of them adds the difference between the hybrid flux and the split flux, where the shock sensor is above 0. The
+        others compute sums of mass fluxes at walls. `first` has no effect, since all of them add to the right-hand
+        side."""
         s, calls = self.state, []
         if s.layout.has("shock_sensor"):
             calls.append(self.sweep(d, False, frozenset()))

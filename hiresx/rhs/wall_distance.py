@@ -70,8 +70,8 @@ def _asking(case: Case) -> tuple[str, str] | None:
 
 
 class WallSearch:
-    """Search for the distance of nodes from the walls of `whole`, the whole blocks. Raises HiresxError if there are
-    none."""
+    """Search for the distance of nodes from the walls of `whole`, the decomposition before its division among ranks.
+    Raises HiresxError if there are no walls."""
 
     def __init__(self, backend: Backend, program: Program, whole: Decomposition):
         tree = facet_tree(wall_facets(whole))

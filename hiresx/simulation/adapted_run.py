@@ -76,8 +76,8 @@ class Adaptations:
 
 
 class AdaptedRun(RecutRun):
-    """The part of `hiresx.Simulation` that changes the tiles of refinement during the run. `adaptations`: record of the
-    changes, as in run.json; None if the tiles do not change."""
+    """Base class of `hiresx.Simulation` that changes the tiles (boxes of nodes of finer levels) during the run.
+    `adaptations`: record of the changes, as in run.json; None if the tiles do not change."""
 
     adaptations: Adaptations | None
     _checkpoints: Checkpoints | None

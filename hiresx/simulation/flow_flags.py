@@ -23,9 +23,9 @@ from hiresx.solver.initial_flow import Flow
 
 
 def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
-    """Return the tiles (boxes of nodes of finer levels) that the refinement criterion selects in the present flow of
-    `solver`, and the tiles that these need. `ground`: the grid and its division. All ranks must call this; the result
-    is the same on all."""
+    """Return masks [k, j, i], by level and block, of the tiles (boxes of nodes of finer levels) that the refinement
+    criterion selects in the present flow of `solver`, and of the tiles that these need. `ground`: the grid, its levels
+    and its division among the ranks. Collective; the result is the same on all ranks."""
     hierarchy, levels = ground.hierarchy, ground.whole.levels
     assert hierarchy is not None and levels is not None
     solver.settle()
@@ -43,9 +43,9 @@ def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
 
 
 def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) -> list[Any]:
-    """Return, for each of the blocks `states`, the marks (nk, nj, ni) that the refinement criterion gives its nodes
-    (see `hiresx.decomposition.flags.marks`), computed on the device and stored
-    there. `ground`: the grid and its division."""
+    """Return, for each of the blocks `states`, an int8 array (nk, nj, ni) on the device that says what the refinement
+    criterion demands at each node: 2 to refine, 1 to keep refined, otherwise 0 (see
+    `hiresx.decomposition.flags.marks`). `ground`: the grid, its levels and its division among the ranks."""
     assert ground.hierarchy is not None
     table = ground.hierarchy.table
     assert table.criterion is not None
@@ -114,8 +114,9 @@ def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.nd
 
 def tiles_at_start(initial: Callable[[], Flow], comm: Communicator) -> Choosing:
     """Return a function that selects tiles (boxes of nodes of finer levels) by the refinement criterion in the initial
-    flow, level by level. `initial` returns the initial flow. All ranks must call the returned function, which has the
-    same result on all and raises errors of `initial` and of its flow."""
+    flow, level by level. `initial`: a function that returns the initial flow. All ranks of `comm` must call the
+    returned function. Its result, masks by level and block, is the same on all ranks, and it raises errors of `initial`
+    and of the flow."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         taken: Sequence[Taken] | None = None

@@ -38,10 +38,11 @@ STATE = "q"
 
 
 def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver: Solver) -> None:
-    """Set the state of the new `solver` after a change of the tiles of finer levels. `held`: the state of this rank on
-    the previous tiles. `before`: the previous levels. `ground`: the grid of the new solver and its division. A block of
-    the new solver that uses an array `q` of `held` already has its state and is not changed. Nodes that the previous
-    tiles had are copied on the device. The other nodes are interpolated there. All ranks must call this."""
+    """Set the state of the new `solver` after a change of the tiles (boxes of nodes of finer levels). `held`: the
+    arrays of this rank on the previous tiles. `before`: the previous levels. `ground`: the grid of the new solver, its
+    levels and its division among the ranks. A block of the new solver that uses an array `q` of `held` already has its
+    state and is not changed. At nodes that the previous tiles had the state is copied on the device. At the other nodes
+    it is interpolated there from the next coarser level. Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
     # On each level every block of the grid is one array, however its tiles were and will be joined to blocks.
@@ -119,9 +120,11 @@ def _prolong(
 
 
 class _CoarseNodes:
-    """The nodes of the coarser level from which the new `nodes` of the part number `place` are interpolated. `number`:
-    the number of their array. `space`: the space of all nodes there. `box`: in the indexes of that level, also beyond a
-    block's ends if the block continues in itself. `lines`: for each direction the result of `_line`."""
+    """The nodes of the coarser level from which the new nodes in the index ranges `nodes` are interpolated. `place`:
+    the number of the box with the new nodes, computed by one rank. `number`: the number of the array of the coarser
+    level. `space`: the index range of the block there. `box`: the index ranges of the nodes that are read, which may
+    extend beyond the ends of a block that is connected with itself. `lines`: for each direction the result of
+    `_line`."""
 
     def __init__(self, place: int, nodes: Range, number: int, space: Space):
         self.place, self.nodes, self.number, self._space = place, nodes, number, space
@@ -131,7 +134,8 @@ class _CoarseNodes:
         self.lines = [(start, weights) for _, start, weights in made]
 
     def shares(self) -> Iterator[tuple[Range, Range]]:
-        """Boxes in the window, counted from its first node, and the nodes of the level before that these are."""
+        """Yield pairs of index ranges that together are the box: ranges counted from the first node of `box`, and the
+        ranges of the same nodes within the block. There are several if `box` extends beyond the ends of the block."""
         turns = (
             (0, n, -n) if lo < 0 or hi > n else (0,) for (lo, hi), n in zip(self.box, self._space.size, strict=True)
         )
@@ -155,9 +159,9 @@ def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.
 
 
 def line_weights(nodes: int, step: int) -> np.ndarray:
-    """Return interpolation weights (2, nodes, coarser nodes) along one direction of a block of the grid with `nodes`
-    nodes: first of sixth order, then linear. If `step` is 1 the coarser block has the same nodes along this direction;
-    if `step` is 2, every second one."""
+    """Return the weights (2, nodes, coarser nodes) of interpolation from a coarser grid along one direction: first of
+    sixth order, then linear. `nodes`: the number of nodes of the block along this direction. `step`: 2 if the coarser
+    grid has every second node, 1 if it has the same nodes along this direction."""
     if step == 1:
         return np.stack([np.eye(nodes)] * 2)
     (first, last), start, weights = _line(0, nodes, (nodes + 1) // 2, False)
@@ -167,9 +171,10 @@ def line_weights(nodes: int, step: int) -> np.ndarray:
 
 
 def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
-    """Return conservative variables (n, nk, nj, ni) that are interpolated from a coarser grid. `values` (n, ...): those
-    in a box of nodes of the coarser grid. `weights`: along i, j and k, as `line_weights` returns them. In smooth flow
-    the result is of sixth order; at discontinuities it is linear. `gas`: the gas of the case."""
+    """Return conservative variables (n, nk, nj, ni) that are interpolated from a coarser grid. `values`: the variables
+    (n, coarser nk, nj, ni) at its nodes. `weights`: for i, j and k the result of `line_weights`. The result is of sixth
+    order in smooth flow. Where densities or pressures of both interpolations differ by a tenth or more, it is linear,
+    with a smooth transition. `gas`: the gas of the case."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):
         high, low = _along(high, fine, d), _along(low, coarse, d)

@@ -36,8 +36,9 @@ _COMPUTING = ("inviscid", "viscous", "update", "axisymmetric", "sponge")
 
 @dataclass(frozen=True)
 class Plan:
-    """A new partition. `parts`: the parts. `speeds`: the measured speeds of the ranks, in points per second of
-    computing. `gain`: the fraction of the computing time of a step that it saves."""
+    """A new partition of the grid among the ranks. `parts`: the boxes of nodes with their ranks. `speeds`: the measured
+    speeds of the ranks, in points per second of computing. `gain`: the fraction of the computing time of a step that is
+    saved."""
 
     parts: tuple[Part, ...]
     speeds: list[float]

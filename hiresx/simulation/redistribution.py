@@ -22,7 +22,7 @@ _TAG = 7100
 
 
 class Memory(Protocol):
-    """Interface of the memory that contains arrays: a part of the interface of a backend (hiresx.device.interface)."""
+    """Interface of the memory that contains arrays. A `hiresx.device.interface.Backend` has these methods."""
 
     def copy(self, destination: Any, source: Any) -> None:
         """Copy the array `source` into `destination`, both in this memory."""

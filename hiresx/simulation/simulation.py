@@ -66,7 +66,7 @@ class Simulation(AdaptedRun):
     `grid` of the first run must be given again. `restarted` lists the checkpoint and the files that were ignored.
 
     Under mpirun or srun all ranks create the same Simulation and make the same calls (every method is collective).
-    `blocks` are this rank's parts; their methods are not collective. `comm`: the ranks (default: all that were started
+    `blocks`: this rank's boxes of nodes; their methods are not collective. `comm`: the ranks (default: all started
     together). `weights`: relative speeds of the ranks (default: equal, or for different backends as `hiresx bench`
     measured). `transport`: how halos are sent to other ranks (see `hiresx run --help`). `placement`: the strategy that
     assigns GPUs to ranks (`hiresx.topology.place.STRATEGIES`; default: the one with the shortest exchange). `bind`:

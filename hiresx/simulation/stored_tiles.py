@@ -14,16 +14,18 @@ from hiresx.output.saved.container import Container
 
 
 def stored_tiles(whole: Decomposition) -> list[Any] | None:
-    """Return the blocks of all refinement levels as a checkpoint stores them, or None without levels. Each is
-    [level, number of the block of the grid, [[first, last + 1] along i, j, k in the indexes of that level]]."""
+    """Return the blocks of all refinement levels as a checkpoint stores them, or None without levels. Each entry is
+    [level, number of the block of the unrefined grid, half-open index ranges along i, j, k on that level]. `whole`: the
+    decomposition before its division among ranks."""
     if whole.levels is None:
         return None
     return [[tile.level, tile.base, [list(ends) for ends in tile.box]] for tile in whole.levels.tiles]
 
 
 def tiles_of(container: Container) -> Choosing:
-    """Return a function that chooses the tiles of refinement that the checkpoint `container` contains. The function
-    raises HiresxError if the checkpoint contains no tiles, or tiles that do not fit the levels of the case."""
+    """Return a function that returns the tiles (boxes of nodes of finer levels) that the checkpoint `container`
+    contains, as masks by level and block. Its argument is the `Hierarchy` of levels of the case. It raises HiresxError
+    if the checkpoint contains no tiles, or tiles that do not fit these levels."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         with hierarchy.comm.together():

@@ -1,5 +1,5 @@
-"""Arrays of the implicit integrator, read on the host from the storage order of the sweeps
-(kernels/implicit/coloured.h, neighbours.h, inverses.h)."""
+"""Arrays of the implicit integrator, read on the host from the storage order of the sweeps, in which the nodes of a row
+with even i come before those with odd i (kernels/implicit/coloured.h, neighbours.h, inverses.h)."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ _KINDS = {"fp64": np.float64, "fp32": np.float32}
 
 
 def in_grid_order(array: np.ndarray) -> np.ndarray:
-    """Return `array` (..., k, j, i), which the sweeps of the implicit integrator store with the even columns of every
-    row first, in the order of the grid."""
+    """Return an array of the sweeps of the implicit integrator in the order of the grid. `array` (..., k, j, i): the
+    stored array, in which the even columns of every row along i come first, then the odd ones."""
     row = array.shape[-1]
     column = np.arange(row)
     found: np.ndarray = array[..., column // 2 + column % 2 * ((row + 1) // 2)]
@@ -22,9 +22,9 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarray:
     """Return the stored factors of the block-tridiagonal matrices of grid lines (kernels/implicit/lines.h) as an array
-    (words, k, j, i) in the order of the grid, without ghost layers. `kept`: the array with ghost layers in which the
-    sweeps of the implicit integrator store the factors. `size`: the numbers of nodes along i, j, k. `direction`: the
-    index direction of the lines, 0, 1 or 2."""
+    (words, k, j, i) of 8-byte words in the order of the grid, without ghost layers. `kept`: the array with ghost layers
+    in which the sweeps of the implicit integrator store the factors. `size`: the numbers of nodes along i, j, k.
+    `direction`: the index direction of the lines, 0, 1 or 2."""
     length, (across, others) = size[direction], (n for d, n in enumerate(size) if d != direction)
     lines = across * others
     b, a = np.indices((others, across))
@@ -60,9 +60,9 @@ def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np
 
 
 def unpacked_inverses(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks, as `inverse_blocks` does. `kept`
-    (words, k, j, i): the stored array with the nodes in the order of the grid, whose first words contain the
-    inverses."""
+    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks, as `inverse_blocks` does, from an array
+    in the order of the grid. `kept` (words, k, j, i): the stored array, whose first 8-byte words contain the inverses.
+    `variables`: the number of rows and columns of a block. `precision`: the number format of the sweeps."""
     own = kept[: packed_reals(variables**2, precision)]
     numbers = np.ascontiguousarray(np.moveaxis(own, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

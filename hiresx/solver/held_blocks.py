@@ -17,8 +17,9 @@ from hiresx.grid.cutting import within
 
 @dataclass(frozen=True, eq=False)
 class HeldBlock:
-    """Arrays of the nodes `tile` of a level with `halo` ghost layers (along i, j, k), as in a BlockState: the state
-    `q`, and the `areas` and the `jacobian` of the metrics, which are None if there is no memory for them."""
+    """Arrays of a block with the nodes `tile`, a box of nodes of a level of refinement, and with `halo` ghost layers
+    along i, j, k, as in a BlockState: the state `q`, and the `areas` and the `jacobian` of the metrics, which are None
+    if there is no memory for them."""
 
     tile: Tile
     halo: tuple[int, int, int]

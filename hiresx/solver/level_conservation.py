@@ -70,9 +70,10 @@ class _Launches(NamedTuple):
 
 
 class LevelConservation:
-    """The task of a stage that removes the conservation errors of all groups of levels, when the rates `r` are
-    complete. A group consists of the levels that are connected to each other or cover each other. `weights`: the
-    quadrature weights of integrals over all levels. Collective."""
+    """The task of a stage that makes levels of refinement conservative: it corrects the rates of change `r` at nodes
+    near the ends of levels, so that the integrals of the conserved variables over all levels change by boundary fluxes
+    and sources alone. This is done separately for each group of levels that are connected or cover each other.
+    `weights`: the quadrature weights of these integrals. `blocks`: the blocks of this rank. Collective."""
 
     def __init__(self, blocks: LocalBlocks):
         self._blocks, self._variables = blocks, blocks.equations.variables
@@ -91,7 +92,8 @@ class LevelConservation:
             self._of_rates = self._launches("level_ends", lambda one: one.ends)
 
     def task(self) -> Task:
-        """Return the task, which follows those that fill the rates `r`."""
+        """Return the task as a pair: its name, and a function of the number of the stage that corrects the rates `r`.
+        It must follow the tasks that compute `r`."""
         return "conservation", self._take_back
 
     def _take_back(self, stage: int) -> None:
@@ -102,11 +104,11 @@ class LevelConservation:
         self._of_rates.change()
 
     def add(self, integrals: np.ndarray, dt: float) -> bool:
-        """Change the state of the levels so that the integrals of the conservative variables change by `integrals`
-        (variables,), in the scales of the case. The change is distributed over the nodes of all levels in proportion to
-        their present rates of change, as a conservation error is in a stage. `dt`: the length of the step, which must
-        be the one that the kernels use at present. Returns True if the state was changed, and False if there is no
-        level. Collective."""
+        """Change the state at nodes of finer levels so that the integrals of the conserved variables over the whole
+        grid change by `integrals` (variables,), in the scales of the case. Nodes with larger present rates of change
+        take a larger share, but no more than their density and pressure allow. `dt`: the length of the time step, which
+        must be the one that the kernels use at present. Returns True if the state was changed, and False if no node of
+        a finer level can take a change. Collective."""
 
         def all_levels(values: np.ndarray) -> None:
             values[:] = values.sum(axis=0)

@@ -16,13 +16,14 @@ _FIELDS = ("records", "inverses", "right", "update")
 
 
 class ProductNodes(ProductSweeps):
-    """Sweeps over single nodes. The matrix blocks that couple a node with its neighbours are not stored; the products
-    with them are computed when they are needed. Collective."""
+    """Block Gauss-Seidel sweeps over the nodes of two colours. The matrix blocks that couple a node with its neighbours
+    are not stored; the products with them are computed when they are needed. The arguments are those of
+    `ProductSweeps`. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Store the data of the current state from which products with matrix blocks are computed, and compute and
-        invert the diagonal blocks. `over_cfl`, `over_time`: the terms of the time step on the diagonal, as in
-        `Sweeps.factor`."""
+        invert the diagonal matrix block of each node. `over_cfl`: 1/CFL, and `over_time`: the coefficient of the
+        unknown state in the equations of the time step (0 in steady flow); both contribute to the diagonal blocks."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             for colour in (0, 1):

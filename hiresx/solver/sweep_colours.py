@@ -15,25 +15,25 @@ NODES = -1
 
 
 class Colours:
-    """Colours in whole blocks `count` in number that are joined by `connections`. The colour of a node is the parity of
-    i + j + k + c, that of a line the parity of the sum of its two other indices and c, where c belongs to the block and
-    the direction of the lines."""
+    """The two colours, 0 and 1, of nodes and grid lines in the block Gauss-Seidel sweeps. The colour of a node is the
+    parity of i + j + k + c. The colour of a line is the parity of the sum of its two other indexes and c. The number c
+    belongs to the block and the direction of the lines (`constants`). `count`: the number of blocks, not divided among
+    ranks. `connections`: their connections."""
 
     def __init__(self, count: int, connections: Sequence[Connection]):
         self._count, self._connections = count, connections
 
     def of_first(self, s: BlockState, direction: int) -> int:
-        """Return a number whose parity is the colour of the first line of a part along `direction`, or, with `NODES`,
-        of its first node."""
+        """Return a number whose parity is the colour of the first line along `direction` (0, 1, 2) in the box of nodes
+        `s` that this rank computes, or of the first node of `s` if `direction` is NODES."""
         along = 0 if direction == NODES else s.first[direction]
         return sum(s.first) - along + int(self.constants[s.part.whole, direction])
 
     @cached_property
     def constants(self) -> np.ndarray:
-        """The constants c of each block, for lines along i, j and k, and for nodes: (blocks, 4). The colour of a line
-        or a node is the parity of its indexes' sum plus c. They make colours alternate across joined faces. Faces are
-        considered one after another, those with most nodes first. A face that would close an odd circle has the same
-        colour on both sides."""
+        """The numbers c (blocks, 4) in the colours of each block, for lines along i, j and k, and for nodes. They make
+        colours alternate across joined faces. Faces are considered one after another, those with most nodes first. A
+        face that would close an odd cycle has the same colour on both sides."""
         root = np.arange(self._count * (DIRECTIONS + 1)).reshape(self._count, -1)
         found = np.zeros_like(root)
         for one in sorted(self._connections, key=lambda one: -int(np.prod(np.diff(one.range)))):

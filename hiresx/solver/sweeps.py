@@ -31,7 +31,8 @@ AHEAD = "line_sweep_ahead"
 
 
 def check_lines(lines: str, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError for `implicit.lines` along a direction in which every block has one node."""
+    """Raises HiresxError if every block has only one node along the direction `lines`. `lines`: the value of the key
+    `implicit.lines`, a direction or another word. `blocks`: the blocks, not divided among ranks."""
     if lines in _NAMES and all(block.size[_NAMES.index(lines)] == 1 for block in blocks):
         raise HiresxError(
             f'implicit.lines = "{lines}": no block has more than one node along {lines}',
@@ -41,9 +42,9 @@ def check_lines(lines: str, blocks: Sequence[Block]) -> None:
 
 class SweepInputs(NamedTuple):
     """The data on which the sweeps of the preconditioner operate. `settings`: settings of the implicit scheme.
-    `blocks`: the parts of this rank. `ghosts`: the exchanges that fill their ghosts. `program`: the compiled kernels of
-    kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 0 for inviscid flow.
-    `colours`: those of nodes and lines."""
+    `blocks`: the blocks of this rank. `ghosts`: the exchanges that fill their ghosts. `program`: the compiled kernels
+    of kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 1/Re_c, 0 for
+    inviscid flow. `colours`: the colours of nodes and grid lines."""
 
     settings: ImplicitSettings
     blocks: LocalBlocks
@@ -63,9 +64,10 @@ class _Launches(NamedTuple):
 
 
 class Sweeps:
-    """Sweeps of the preconditioner over the parts of this rank. `lines`: for each part the directions of its lines,
-    which the sweeps use in turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction
-    in which every block has one node."""
+    """Block Gauss-Seidel sweeps over nodes or grid lines of two colours, by which the implicit integrator preconditions
+    its linear equations. `lines`: for each block of this rank the directions of its lines, which the sweeps use in
+    turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction in which every block has
+    one node."""
 
     def __init__(self, given: SweepInputs):
         self._settings, self._blocks, self._ghosts = settings, blocks, ghosts = given[:3]
@@ -88,12 +90,13 @@ class Sweeps:
         check_lines(settings.lines, blocks.decomposition.blocks)
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Prepare the sweeps for the matrix of the current state: invert the diagonal blocks, or factor the block
-        tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen anew.
+        """Prepare the sweeps for the matrix of the current state: invert the diagonal block of each node, or factorise
+        the block-tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen
+        anew before. Collective.
 
-        `over_cfl`: 1/CFL. `over_time`: the coefficient of the new state in its rate of change. Sweeps with stored
-        blocks do not use them, because the stored diagonal blocks already contain both.
-        """
+        `over_cfl`: 1/CFL. `over_time`: the coefficient of the unknown state in the equations of the time step, 0 in
+        steady flow. Only subclasses that compute the diagonal blocks here need both; stored diagonal blocks contain
+        them."""
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
@@ -120,9 +123,9 @@ class Sweeps:
         return s.array("line_factors")[n * count : (n + 1) * count]
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """Yield the inverses of the matrix blocks of the part `states[n]`, as arrays (row, column, k, j, i) on the
-        host. Sweeps over nodes have one array, for the diagonal blocks. Sweeps over lines have one array for each
-        direction of lines, for the pivots."""
+        """Yield the inverses of matrix blocks of block number `n` of this rank, as arrays (row, column, k, j, i) on the
+        host. Sweeps over nodes have one array, with the inverses of the diagonal blocks. Sweeps over lines have one
+        array for each direction of lines, with the inverses of the pivots of the elimination."""
         s, lines = self._blocks.states[n], self.lines[n]
         of_blocks, device = (s.equations.variables, s.layout.sweep_precision), self._blocks.backend
         for number, direction in enumerate(lines):
@@ -132,7 +135,8 @@ class Sweeps:
             yield s.interior(inverse_blocks(device.to_host(s.array("implicit_blocks")[:reals]), *of_blocks))
 
     def __call__(self, right: Vector, into: Vector, count: int) -> None:
-        """Solve approximately for the update `into`, by `count` sweeps starting from 0."""
+        """Solve the linear equations with the right-hand side `right` approximately by `count` sweeps that start from
+        0. `into` receives the solution. Collective."""
         launches = self._launches(right, into)
         launches.begin()
         for n in range(count):
@@ -140,8 +144,9 @@ class Sweeps:
         launches.result()
 
     def rounds(self, right: Vector, into: Vector, most: int) -> Iterator[int]:
-        """Make `most` sweeps starting from 0. Yields the number of sweeps made, each time when all directions of lines
-        have had their turn, and at the end. `into` then contains the update."""
+        """Solve the linear equations approximately by `most` sweeps that start from 0. Yields the number of sweeps
+        made, each time when lines of all directions have been solved equally often, and at the end. `into` then
+        contains the solution so far. `right`: the right-hand side. Collective."""
         launches = self._launches(right, into)
         launches.begin()
         turns = len(launches.sweeps)
@@ -333,21 +338,25 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
-    """Return the extent (ni, nj, nk) of the nodes of one colour in a part, for lines along `direction`: every second
-    node of a row, and for lines along i every second row."""
+    """Return the index range (ni, nj, nk) of a kernel over the nodes of one colour in a block, for sweeps over lines
+    along `direction`: half of the nodes of a row along i, rounded up, and for lines along i also half of the rows. For
+    these, two launches make up the colour (`parities`)."""
     ni, nj, nk = s.size
     return ((ni + 1) // 2, (nj + 1) // 2 if direction == 0 else nj, nk)
 
 
 def parities(direction: int) -> range:
-    """Return the parities of the nodes in a row of lines along `direction` that have one colour: for lines along i
-    both, since all nodes of a row have it."""
+    """Return the numbers of the launches of a kernel that together visit all nodes of one colour, for sweeps over lines
+    along `direction`. A launch visits every second node of a row along i (`nodes_of_lines`). Lines along i need two
+    launches, for even and odd i, since all nodes of a row have one colour. Other lines need one, as colours alternate
+    in a row."""
     return range(2 if direction == 0 else 1)
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
-    """Return the directions of the lines of a block of `nodes` nodes. `counts`: for each direction, the number of cells
-    that are thin along it. Directions with a sufficient share of thin cells are chosen."""
+    """Return the directions of the grid lines over which sweeps are made in a block of `nodes` nodes: those along which
+    at least the fraction `WORTH` of its cells is thin. A cell is thin along a direction if its spectral radius there is
+    more than `STIFF` times each other one. `counts` (3,): the number of thin cells along each direction."""
     return tuple(d for d, count in enumerate(counts) if count >= WORTH * nodes)
 
 

@@ -22,7 +22,8 @@ EXPLICIT_CFL = 0.5
 
 
 class ResidualPlace(NamedTuple):
-    """A node of a whole block: the `block` by name, `node` (i, j, k), and the `equation`, a conserved variable."""
+    """The position of a residual: the `block` by name, `node` (i, j, k) in the block before its division among ranks,
+    and the `equation`, a conserved variable."""
 
     block: str
     node: tuple[int, int, int]

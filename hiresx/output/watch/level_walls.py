@@ -25,9 +25,10 @@ _NOTHING = 1e-12
 def level_wall_shares(
     decomposition: Decomposition, walls: Mapping[Place, np.ndarray]
 ) -> dict[Place, list[FaceWeights]]:
-    """Return the weights of the nodes of all blocks in integrals over `walls`, as `wall_quadrature.wall_shares` does
-    for a grid without levels. `walls`: masks of the nodes of faces of the blocks of the grid itself ([k, j, i] without
-    the direction of the face). Nodes under finer levels have no weight."""
+    """Return the quadrature weights of wall nodes of a grid with levels of refinement, for each face of a block a list
+    as `wall_quadrature.wall_shares` returns it. Every place counts once, with its finest level; nodes under finer
+    levels have no weight. `walls`: for each face of a block of the unrefined grid the mask of its wall nodes, an array
+    [k, j, i] without the direction of the face. `decomposition`: the blocks of all levels, not divided among ranks."""
     levels = decomposition.levels
     assert levels is not None
     of_tiles = {
@@ -50,12 +51,14 @@ def level_wall_shares(
 
 
 class _Sums:
-    """Sums of shares by place and sides."""
+    """Sums of quadrature weights, `of[place][sides]`: by the face of a block and the sides of edges
+    (`Walls.shares`)."""
 
     def __init__(self) -> None:
         self.of: dict[Place, dict[tuple[int, ...], FaceWeights]] = {}
 
     def add(self, more: Mapping[Place, Mapping[tuple[int, ...], FaceWeights]], sign: int) -> None:
+        """Add `sign` times the weights `more` to the sums."""
         for place, by_sides in more.items():
             own = self.of.setdefault(place, {})
             for sides, shares in by_sides.items():

@@ -64,7 +64,7 @@ class Term:
     """A term of the right-hand side, as part of a stage.
 
     - `name`: its name in time measurements.
-    - `calls`: its launches on all parts of this rank.
+    - `calls`: its launches on all blocks of this rank.
     - `needs`: the names of the data that it reads, such as fields. The term follows all terms that have these in
       `gives`.
     - `gives`: the names of the data that it writes.
