@@ -11,6 +11,7 @@ from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
+from hiresx.decomposition.connection_ends import WALLS, ConnectionEnds
 from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
@@ -126,6 +127,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     for n, connection in enumerate(connections):
         _check_connection(grid, connection, reaches.halo)
         cover.take(connection.block, connection.face, connection.range, f"connection {n}")
+    ends = ConnectionEnds(grid.blocks, connections)
 
     conditions = [(f"boundary.{n} ({c.type})", c) for n, c in enumerate(case.boundary)]
     placed = []
@@ -140,12 +142,16 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
             if rank in (1, 2) and named and not any(left[b, face] for b, face, _ in named):
                 raise HiresxError(f"{who}: the other conditions and connections leave it no node", "remove it")
             for b, face, range_ in named:
-                for part in [range_] if rank == 0 else left[b, face]:
+                parts = [range_] if rank == 0 else left[b, face]
+                if rank == 0 and isinstance(condition, WALLS):
+                    parts = ends.outside(b, face, range_) or parts
+                for part in parts:
                     cover.take(b, face, part, who)
                     placed.append((b, face, part, condition))
         if rank == 0:
             placed += _patched_connections(grid, cover, placed)
     cover.check_complete()
+    connections, placed = ends.given_to_walls(placed)
     _check_touching(grid, placed, conditions)
 
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
