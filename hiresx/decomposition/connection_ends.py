@@ -2,16 +2,16 @@
 C-grid. These nodes are nodes of the wall."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from hiresx.base.arrays import Integers, Mask
+from hiresx.base.arrays import Integers, Mask, Reals
 from hiresx.case.boundaries import ModelledWall, NoSlipWall, SlipWall
 from hiresx.decomposition.wall_seams import PlacedCondition
-from hiresx.grid.blocks import Block, Range, direction, directions_along, face_range, rectangles_of_face
+from hiresx.grid.blocks import Block, Range, direction, directions_along, face_range, rectangles_of_face, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 
@@ -52,25 +52,37 @@ class ConnectionEnds:
         and is not beside a wall there. If a node is beside two walls, the first one has it.
 
         `placed`: the conditions of the other nodes, each as (block number, face, half-open index ranges, condition)."""
-        owners = {place: self._owners(place, placed) for place, cells in self._cells.items() if len(cells)}
+        owners = {place: self._owners(place, placed) for place in self._cells}
         owners = {place: np.where(self._agreed(place, owners), own, -1) for place, own in owners.items()}
+        owners = {place: own for place, own in owners.items() if (own >= 0).any()}
         connections = list[Connection]()
         for c in self.connections:
             own = owners.get((c.block, c.face))
-            parts = [c.range] if own is None else self._parts(c.face, c.range, own < 0)
-            connections += [c if part == c.range else replace(c, range=part) for part in parts]
+            ranges = [c.range] if own is None else self._parts(c.face, c.range, own < 0)
+            connections += [replace(c, range=range_) for range_ in ranges]
         found = list[PlacedCondition]()
-        for n, (b, face, range_, condition) in enumerate(placed):
+        for n, (b, face, _, condition) in enumerate(placed):
             own = owners.get((b, face))
+            if own is None:
+                found.append(placed[n])
+                continue
             same = [m for m, one in enumerate(placed) if one[:2] == (b, face) and one[3] is condition]
-            if own is None or not np.isin(own, same).any():
+            mask = np.isin(own, same)
+            if not mask.any():
                 found.append(placed[n])
             elif n == same[0]:
-                mask = np.isin(own, same)
                 for m in same:
                     mask[_in_face(face, placed[m][2])] = True
                 found += [(b, face, part, condition) for part in self._parts(face, self._whole(b, face), mask)]
         return connections, found
+
+    def left(self, placed: Sequence[PlacedCondition]) -> Iterator[tuple[PlacedCondition, Integers]]:
+        """Yield the walls beside which a connection ends, each with the first node (i, j, k) at which it does.
+        `placed`: see `given_to_walls`."""
+        for place in self._cells:
+            own = self._owners(place, placed)
+            for n in np.unique(own[own >= 0]):
+                yield placed[n], self._index(place, np.flatnonzero(own == n)[:1])[:, 0]
 
     def _whole(self, b: int, face: str) -> Range:
         return face_range(face, self.blocks[b].size)
@@ -109,17 +121,32 @@ class ConnectionEnds:
     def _joined(self, c: Connection, place: Place, cells: Integers, connected: Mask) -> Mask:
         """Return the mask of the cells all corners of which coincide with the nodes to which the connection `c` would
         join them. `connected`: which corners it joins."""
-        block, donor = self.blocks[c.block], self.blocks[c.donor]
         index = self._index(place, cells)
-        there = c.donors(index)
-        size = np.reshape(donor.size, (3, 1, 1))
-        inside = ((there >= 0) & (there < size)).all(axis=0)
-        own = block.node(*index)
-        other = c.motion(donor.node(*np.clip(there, 0, size - 1)))
+        own = self.blocks[c.block].node(*index)
+        other = self._images(c, c.donors(index))
         steps = np.linalg.norm(own[:, :, :, None] - own[:, :, None], axis=0)
         step = np.where(connected[:, None], steps, np.inf).min(axis=2)
-        joined: Mask = connected | inside & (np.linalg.norm(own - other, axis=0) <= SAME * step)
-        return joined.all(axis=1)
+        joined = connected | (np.linalg.norm(own - other, axis=0) <= SAME * step)
+        whole: Mask = joined.all(axis=1)
+        return whole
+
+    def _images(self, c: Connection, there: Integers) -> Reals:
+        """Return the coordinates (3, ...) of the nodes of the donor of `c` with the indexes `there` (3, ...), moved by
+        the connection. Nodes one step outside the donor are those of the block behind it, and NaN without one."""
+        donor = self.blocks[c.donor]
+        size = np.reshape(donor.size, (3, *[1] * (there.ndim - 1)))
+        inside = ((there >= 0) & (there < size)).all(axis=0)
+        found: Reals = np.where(inside, donor.node(*np.clip(there, 0, size - 1)), np.nan)
+        for behind in self.connections:
+            if behind.block != c.donor or inside.all():
+                continue
+            d = direction(behind.face)
+            ghosts = list(behind.range)
+            ghosts[d] = (-1, 0) if side(behind.face) < 0 else (donor.size[d], donor.size[d] + 1)
+            at = np.all([(lo <= n) & (n < hi) for n, (lo, hi) in zip(there, ghosts, strict=True)], axis=0)
+            if at.any():
+                found[:, at] = behind.motion(self.blocks[behind.donor].node(*behind.donors(there[:, at])))
+        return c.motion(found)
 
     def _index(self, place: Place, positions: Integers) -> Integers:
         """Return the indexes i, j, k (3, ...) of the nodes at some positions (...) in a face."""

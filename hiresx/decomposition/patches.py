@@ -142,17 +142,17 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
             if rank in (1, 2) and named and not any(left[b, face] for b, face, _ in named):
                 raise HiresxError(f"{who}: the other conditions and connections leave it no node", "remove it")
             for b, face, range_ in named:
-                parts = [range_] if rank == 0 else left[b, face]
+                free = [range_] if rank == 0 else left[b, face]
                 if rank == 0 and isinstance(condition, WALLS):
-                    parts = ends.outside(b, face, range_) or parts
-                for part in parts:
+                    free = ends.outside(b, face, range_) or free
+                for part in free:
                     cover.take(b, face, part, who)
                     placed.append((b, face, part, condition))
         if rank == 0:
             placed += _patched_connections(grid, cover, placed)
     cover.check_complete()
-    connections, placed = ends.given_to_walls(placed)
     _check_touching(grid, placed, conditions)
+    connections, placed = ends.given_to_walls(placed)
 
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
