@@ -114,7 +114,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     a range, on the remaining nodes of its block; last `faces = "all"` without a block. A node must not have two
     conditions of the same kind, and a condition of the first kind must not apply to a connection. Faces of singleton
     directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block have the no-slip
-    condition in both (`hiresx.decomposition.wall_seams`).
+    condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a wall belong to the
+    wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`).
 
     Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also
     raises HiresxError for unknown block or region names, for ranges outside the face, for conditions (except of the
