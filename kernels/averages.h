@@ -83,9 +83,9 @@ HD void stress_and_gradient(long long p, int di, int dj, int dk, stride sv, cons
     for (int v = 0; v < gas_gradients; ++v) {
         const work_real *field = w + v * sv + p;
         own[v] = field[0];
-        const real xi = derivative<real>([&](int s) { return real(field[s * di]); }) * jacobian[p];
-        const real eta = derivative<real>([&](int s) { return real(field[(long long)s * dj]); }) * jacobian[p];
-        const real zeta = derivative<real>([&](int s) { return real(field[(long long)s * dk]); }) * jacobian[p];
+        const real xi = nodal_derivative<real>([&](int s) { return real(field[s * di]); }) * jacobian[p];
+        const real eta = nodal_derivative<real>([&](int s) { return real(field[(long long)s * dj]); }) * jacobian[p];
+        const real zeta = nodal_derivative<real>([&](int s) { return real(field[(long long)s * dk]); }) * jacobian[p];
         for (int c = 0; c < 3; ++c)
             g[v][c] = m[c * sv + p] * xi + m[(3 + c) * sv + p] * eta + m[(6 + c) * sv + p] * zeta;
     }

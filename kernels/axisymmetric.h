@@ -126,8 +126,8 @@ KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, 
         ratio[c] = velocity[c + 1] * inverse[p];
         if (inverse[p] > real(0)) continue;
         ratio[c] = jacobian[p]
-                   * (m[sv + p] * derivative<real>([&](int s) { return field[s * di]; })
-                      + m[4 * sv + p] * derivative<real>([&](int s) { return field[(long long)s * dj]; }));
+                   * (m[sv + p] * nodal_derivative<real>([&](int s) { return field[s * di]; })
+                      + m[4 * sv + p] * nodal_derivative<real>([&](int s) { return field[(long long)s * dj]; }));
     }
     const real normal = real(2.0 / 3) * mu * ratio[0], shear = mu * ratio[1];
     for (int d = 0; d < 2; ++d) {

@@ -1,6 +1,6 @@
-// Central differences, unit spacing. hiresx/equations/stencil.py reads the numbers of the first here.
+// Central differences, unit spacing. hiresx/equations/stencil.py reads the numbers here.
 //
-// The 6th-order one, of the viscous terms.
+// The 6th-order one.
 constexpr int difference_reach = 3;
 
 // What the difference of the values 1, 2, 3 nodes ahead and behind weighs.
@@ -18,15 +18,26 @@ template <class T, class At> HD T derivative_of_odd(const At &at) {
     return real(2) * (one * at(1) + two * at(2) + three * at(3));
 }
 
-// That of the metrics, of which the differences of half_point.h are made: the 6th-order one, or the 8th-order one where
-// the corrections of the fluxes reach four nodes.
+// The 8th-order one
 constexpr real wide_weights[4] = {real(4.0 / 5), real(-1.0 / 5), real(4.0 / 105), real(-1.0 / 280)};
 
-template <class T, class At> HD T metric_derivative(const At &at) {
-    if constexpr (correction_reach == difference_reach) {
+// That of 6th order for a reach of three nodes, and of 8th for four
+template <int reach, class T, class At> HD T central_derivative(const At &at) {
+    static_assert(reach == 3 || reach == 4, "central differences are written for these");
+    if constexpr (reach == difference_reach) {
         return derivative<T>(at);
     } else {
         constexpr real one = wide_weights[0], two = wide_weights[1], three = wide_weights[2], four = wide_weights[3];
         return one * (at(1) - at(-1)) + two * (at(2) - at(-2)) + three * (at(3) - at(-3)) + four * (at(4) - at(-4));
     }
 }
+
+template <int reach> HD constexpr real central_weight(int k) {
+    return reach == difference_reach ? difference_weights[k - 1] : wide_weights[k - 1];
+}
+
+// That of the metrics, of which the differences of half_point.h are made
+template <class T, class At> HD T metric_derivative(const At &at) { return central_derivative<correction_reach, T>(at); }
+
+// That of the viscous terms, and of gradients in monitors
+template <class T, class At> HD T nodal_derivative(const At &at) { return central_derivative<viscous_reach, T>(at); }

@@ -9,8 +9,8 @@
 // were computed from it, and some conditions do not compute these again.
 template <class State>
 HD void store_ghost_state(const State &q, long long p, int sn, stride sv,
-                          const real ghosts[gas_gradients][difference_reach]) {
-    for (int l = 0; l < difference_reach; ++l) {
+                          const real ghosts[gas_gradients][viscous_reach]) {
+    for (int l = 0; l < viscous_reach; ++l) {
         const auto to = q + (p - (long long)(l + 1) * sn);
         const real u = ghosts[0][l], v = ghosts[1][l], w = ghosts[2][l];
         const real rho = to[0], energy = ghosts[3][l] / (gas_gamma * gas_gamma_1) + real(0.5) * (u * u + v * v + w * w);
@@ -22,7 +22,7 @@ HD void store_ghost_state(const State &q, long long p, int sn, stride sv,
 KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real inner[extrapolated_from][gradient_variables], ghosts[gas_gradients][difference_reach];
+    real inner[extrapolated_from][gradient_variables], ghosts[gas_gradients][viscous_reach];
     for (int l = 0; l < extrapolated_from; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
     for (int v = 0; v < gas_gradients; ++v)
         extrapolated([&](int l) { return inner[l][v]; }, degree, ghosts[v]);
@@ -34,25 +34,24 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
 KERNEL(scalar_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, int degree, const_state_field<1> q,
        state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real inner[extrapolated_from], ghosts[difference_reach];
+    real inner[extrapolated_from], ghosts[viscous_reach];
     for (int l = 0; l < extrapolated_from; ++l) inner[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
     extrapolated([&](int l) { return inner[l]; }, degree, ghosts);
-    for (int l = 0; l < difference_reach; ++l) {
+    for (int l = 0; l < viscous_reach; ++l) {
         const long long to = p - (long long)(l + 1) * sn;
         scalar[to] = q[to] * ghosts[l];
     }
 }
 #endif
 
-// Index-space derivatives along stride sd of the primitives around node p; those of `derivative`.
+// Index-space derivatives along stride sd of the primitives around node p; those of `nodal_derivative`.
 template <class T> HD void primitive_rates(const_state_pointer q, long long p, long long sd, stride sv, T *rate) {
-    constexpr real weight[difference_reach] = {difference_weights[0], difference_weights[1], difference_weights[2]};
     T ahead[gradient_variables], behind[gradient_variables];
-    for (int s = 1; s <= difference_reach; ++s) {
+    for (int s = 1; s <= viscous_reach; ++s) {
         node_primitives(q, p + s * sd, sv, ahead);
         node_primitives(q, p - s * sd, sv, behind);
         for (int v = 0; v < gradient_variables; ++v) {
-            const T part = weight[s - 1] * (ahead[v] - behind[v]);
+            const T part = central_weight<viscous_reach>(s) * (ahead[v] - behind[v]);
             rate[v] = s == 1 ? part : rate[v] + part;
         }
     }
@@ -97,7 +96,7 @@ VECTOR_KERNEL(viscous_difference_along, int i, int j, int k, int o, int sj, int 
     for (int c = 0; c < gradient_variables; ++c) {
         const work_real *f = flux + c * sv + p;
         rate_real *to = r + (c + 1) * sv + p;
-        store(to, load<T>(to) + derivative<T>([&](int s) { return load<T>(f + (long long)s * sd); }));
+        store(to, load<T>(to) + nodal_derivative<T>([&](int s) { return load<T>(f + (long long)s * sd); }));
     }
 }
 #endif

@@ -8,3 +8,5 @@ constexpr int gas_gradients = HX_GAS_GRADIENTS;
 constexpr int gradient_variables = gas_gradients + scalar_variables;
 // Layers of ghosts that every array holds beyond a face: what the farthest stencil of the run reaches.
 constexpr int ghost_layers = HX_GHOST_LAYERS;
+// Nodes to each side of the central differences of the viscous terms.
+constexpr int viscous_reach = HX_VISCOUS_REACH;

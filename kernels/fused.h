@@ -142,7 +142,7 @@ HD void fused_add(rate_real *r, real change, int first) {
 HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, stride sv, real *before) {
     for (int c = 0; c < gas_gradients; ++c) {
         const work_real *f = viscous_flux + c * sv + p;
-        before[c + 1] += derivative<real>([&](int s) { return load<real>(f + s * sd); });
+        before[c + 1] += nodal_derivative<real>([&](int s) { return load<real>(f + s * sd); });
     }
 }
 
@@ -157,7 +157,7 @@ HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int
         const int v = gas_variables + c;
         real change = before[v] - after[v];
         const work_real *f = diffusive_flux + c * sv + p;
-        if (diffusive_flux) change += derivative<real>([&](int s) { return load<real>(f + s * sd); });
+        if (diffusive_flux) change += nodal_derivative<real>([&](int s) { return load<real>(f + s * sd); });
         fused_add(r + v * sv + p, change, first);
     }
     for (int v = 0; v < conserved_variables; v = v < gas_variables ? gas_variables : v + 1) {  // mass, scalars

@@ -20,17 +20,15 @@ template <class T, class At> HD T interpolate_metric(const At &at) {
     else return symmetric_sum<1225, -245, 49, -5, T>(at) * real(1.0 / 2048);
 }
 
-// Values at half points whose differences are `derivative`.
-template <class T, class At> HD T derivative_flux(const At &at) {
-    return symmetric_sum<37, -8, 1, 0, T>(at) * real(1.0 / 60);
+// Values at half points whose differences are `central_derivative`.
+template <int reach, class T, class At> HD T derivative_flux(const At &at) {
+    if constexpr (reach == 3) return symmetric_sum<37, -8, 1, 0, T>(at) * real(1.0 / 60);
+    else return symmetric_sum<533, -139, 29, -3, T>(at) * real(1.0 / 840);
 }
 
 // What eq. (19) makes of them: the interpolated metrics and their correction, whose differences are the central
 // derivative. Over the faces of a node they add up to nothing.
-template <class T, class At> HD T corrected_metric(const At &at) {
-    if constexpr (correction_reach == 3) return derivative_flux<T>(at);
-    else return symmetric_sum<533, -139, 29, -3, T>(at) * real(1.0 / 840);
-}
+template <class T, class At> HD T corrected_metric(const At &at) { return derivative_flux<correction_reach, T>(at); }
 
 // The linear correction of eqs (11) and (18) at i+1/2, -f_xx/24 + 7 f_xxxx/5760 as one six-point sum, with the next term
 // -31 f_xxxxxx/967680 as one of eight points: the difference of the two sums above.

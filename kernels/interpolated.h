@@ -6,6 +6,19 @@ HD real patched_share(real apart) {
     return real(1) / (real(1) + s2 * s2);
 }
 
+// The state at a place from its sixth-order and its linear value.
+HD void smooth_or_linear(const real *high, const real *low, real *value) {
+    const Primitive<real> fine = primitive(high), coarse = primitive(low);
+    const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
+    const bool admissible = fine.rho > real(0.1) * coarse.rho && fine.p > real(0.1) * coarse.p;
+    const real share = admissible ? patched_share(apart) : real(0);
+    for (int v = 0; v < gas_variables; ++v) value[v] = low[v] + share * (high[v] - low[v]);
+    for (int v = gas_variables; v < conserved_variables; ++v) {  // where s jumps and the gas does not
+        const real own = patched_share(high[v] / fine.rho - low[v] / coarse.rho);
+        value[v] = low[v] + smaller(share, own) * (high[v] - low[v]);
+    }
+}
+
 // The state at a place from the shares rows[first] ... rows[last - 1] of a buffer. turn[3 c + x][r], of `shares` rows,
 // brings vectors from where row r was given; null: they stay as they are.
 HD void interpolated_state(const int *rows, int first, int last, const real *buffer, const real *turn, int shares,
@@ -26,15 +39,7 @@ HD void interpolated_state(const int *rows, int first, int last, const real *buf
             }
         }
     }
-    const Primitive<real> fine = primitive(high), coarse = primitive(low);
-    const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
-    const bool admissible = fine.rho > real(0.1) * coarse.rho && fine.p > real(0.1) * coarse.p;
-    const real share = admissible ? patched_share(apart) : real(0);
-    for (int v = 0; v < gas_variables; ++v) value[v] = low[v] + share * (high[v] - low[v]);
-    for (int v = gas_variables; v < n; ++v) {  // where s jumps and the gas does not
-        const real own = patched_share(high[v] / fine.rho - low[v] / coarse.rho);
-        value[v] = low[v] + smaller(share, own) * (high[v] - low[v]);
-    }
+    smooth_or_linear(high, low, value);
 }
 
 // Adds to sum[3 v + c] `weight` times the viscous fluxes through planes of constant x, y and z at node p, v = momentum,

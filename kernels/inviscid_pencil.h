@@ -159,7 +159,7 @@ HD void difference_at(const Line &line, Place place, const real *fluxes, const w
     const real *flux = fluxes + line.node(0);
     const work_real *g = viscous_flux;
     auto of_viscous = [&](int e) {
-        return derivative<real>([&](int s) { return real(g[place(e) + (long long)s * sd]); });
+        return nodal_derivative<real>([&](int s) { return real(g[place(e) + (long long)s * sd]); });
     };
     for (int l = 0; l < lines; ++l, r += sd, flux += B) {
         if (first)

@@ -16,14 +16,37 @@ struct level_box {
 };
 
 // The last box whose first item is not behind item i.
-HD const level_box &box_of(const int *box, int boxes, int level_box::*first, int i) {
-    const level_box *all = reinterpret_cast<const level_box *>(box);
+template <class Box>
+HD const Box &box_of(const int *box, int boxes, int Box::*first, int i) {
+    const Box *all = reinterpret_cast<const Box *>(box);
     int low = 0, high = boxes;
     while (high - low > 1) {
         const int middle = (low + high) / 2;
         (all[middle].*first <= i ? low : high) = middle;
     }
     return all[low];
+}
+
+// A linear function of the indexes in a box: its `value` at the first node, and the `steps` along three directions, along
+// the first two of which the box has `along` nodes. The nodes from number `first` on, counted over all boxes, have the
+// places `place`, `place` + `apart`, ... of a list.
+struct list_box {
+    int first, place, apart, value, along[2], steps[3];
+};
+
+// Each point sets so many entries, since the search for the first box takes longer than an entry.
+constexpr int entries_at_once = 32;
+
+KERNEL(fill_lists, int i, int j, int k, int boxes, int entries, const int *box, int *lists) {
+    const int begin = entries_at_once * i, end = entries - begin < entries_at_once ? entries : begin + entries_at_once;
+    const list_box *b = &box_of(box, boxes, &list_box::first, begin);
+    const list_box *last = reinterpret_cast<const list_box *>(box) + boxes - 1;
+    for (int n = begin; n < end; ++n) {
+        while (b != last && b[1].first <= n) ++b;
+        const int at = n - b->first, row = at / b->along[0], layer = row / b->along[1];
+        lists[b->place + at * b->apart] = b->value + (at - row * b->along[0]) * b->steps[0] +
+                                          (row - layer * b->along[1]) * b->steps[1] + layer * b->steps[2];
+    }
 }
 
 // Of value i between the kernels: the column of its layer, the first node that is read, and the stride to the next.

@@ -15,4 +15,5 @@
 #include "wall_distance.h"
 #include "level_ends.h"
 #include "level_ghosts.h"
+#include "new_tiles.h"
 #include "refinement_marks.h"

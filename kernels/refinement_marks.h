@@ -42,3 +42,18 @@ KERNEL(refinement_marks, int i, int j, int k, int o, int sj, int sk, int di, int
     }
     marks[i + (long long)nodes_i * (j + (long long)nodes_j * k)] = mark(value > refine ? 2 : value > coarsen ? 1 : 0);
 }
+
+// The largest of the marks in a box of nodes. The boxes along i end where the next one begins: ends[0] ... ends[boxes_i].
+// Those along j follow, then those along k.
+KERNEL(largest_marks, int i, int j, int k, int nodes_i, int nodes_j, int boxes_i, int boxes_j, const int *ends,
+       const mark *marks, mark *largest) {
+    const int *along_j = ends + boxes_i + 1 + j, *along_k = ends + boxes_i + boxes_j + 2 + k;
+    mark found = 0;
+    for (int c = along_k[0]; c < along_k[1]; ++c)
+        for (int b = along_j[0]; b < along_j[1]; ++b)
+            for (int a = ends[i]; a < ends[i + 1]; ++a) {
+                const mark own = marks[a + (long long)nodes_i * (b + (long long)nodes_j * c)];
+                found = own > found ? own : found;
+            }
+    largest[i + (long long)boxes_i * (j + (long long)boxes_j * k)] = found;
+}

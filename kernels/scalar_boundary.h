@@ -108,12 +108,12 @@ KERNEL(scalar_shut, int i, int j, int k, int o, int s1, int s2, int sn, work_fie
 KERNEL(scalar_behind, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
     work_real *f = flux + (o + (long long)i * s1 + (long long)j * s2);
     auto at = [&](long long l) { return real(f[l * sn]); };
-    real ghosts[difference_reach];
+    real ghosts[viscous_reach];
     extrapolated(at, 3, ghosts);
-    for (int l = 0; l < difference_reach; ++l) f[-(l + 1ll) * sn] = ghosts[l];
+    for (int l = 0; l < viscous_reach; ++l) f[-(l + 1ll) * sn] = ghosts[l];
     // the last ghost enters only the first value at half points, with the last weight of the difference
-    constexpr long long last = -difference_reach;
-    const real left = wall_sum([&](int h) { return derivative_flux<real>([&](int l) { return at(h - 1 + l); }); });
-    f[last * sn] = at(last) + left / difference_weights[difference_reach - 1];
+    constexpr long long last = -viscous_reach;
+    const real left = wall_sum([&](int h) { return derivative_flux<viscous_reach, real>([&](int l) { return at(h - 1 + l); }); });
+    f[last * sn] = at(last) + left / central_weight<viscous_reach>(viscous_reach);
 }
 #endif

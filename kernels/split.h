@@ -15,10 +15,6 @@
 #if HX_SPLIT
 constexpr int split_reach = correction_reach;
 
-HD constexpr real split_weight(int k) {
-    return split_reach == difference_reach ? difference_weights[k - 1] : wide_weights[k - 1];
-}
-
 // A node: rho, u, v, w, 4 p.
 constexpr int split_variables = gas_variables;
 
@@ -51,7 +47,7 @@ HD void split_parts(const Node &node, const Area &area, T (*parts)[gas_variables
         for (int v = 0; v < split_variables; ++v) next[v] = node(k, v);
         for (int d = 0; d < 3; ++d) beyond[d] = area(k, d);
         split_pair(own, through, next, beyond, pair);
-        const real weight = split_weight(k) * real(1.0 / 8);
+        const real weight = central_weight<split_reach>(k) * real(1.0 / 8);
         for (int v = 0; v < gas_variables; ++v)
             parts[k - 1][v] = k == split_reach ? weight * pair[v] : parts[k][v] + weight * pair[v];
     }
@@ -69,7 +65,7 @@ template <class T, class Read> HD void split_flux(const Read &read, T *flux) {
             if (k <= l) continue;
             read(k - l, right, beyond);
             split_pair(left, through, right, beyond, pair);
-            const real weight = split_weight(k) * real(1.0 / 8);
+            const real weight = central_weight<split_reach>(k) * real(1.0 / 8);
             for (int v = 0; v < gas_variables; ++v)
                 part[v] = k == split_reach ? weight * pair[v] : part[v] + weight * pair[v];
         }

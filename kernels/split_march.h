@@ -75,7 +75,7 @@ HD void split_gather(const Node &node, const Area &area, real *change, Sensor<re
     };
     read(0, own, through);
     for (int k = split_reach; k > 0; --k) {
-        const real weight = split_weight(k) * real(1.0 / 8);
+        const real weight = central_weight<split_reach>(k) * real(1.0 / 8);
         read(k, ahead, beyond);
         split_pair(own, through, ahead, beyond, pair);
         for (int v = 0; v < gas_variables; ++v) change[v] -= weight * pair[v];
@@ -168,7 +168,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                         for (int s = split_reach; s > 0; --s) {
                             const int then = before(s);
                             for (int v = 0; v < march_passed; ++v) other[v] = passed(then, v, thread);
-                            const real weight = split_weight(s) * real(1.0 / 8);
+                            const real weight = central_weight<split_reach>(s) * real(1.0 / 8);
                             split_pair(other, other + split_variables, own, own + split_variables, pair);
                             for (int v = 0; v < gas_variables; ++v) {
                                 rate[(s - 1) * gas_variables + v] -= weight * pair[v];

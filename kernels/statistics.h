@@ -130,10 +130,10 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
         T g[3][3], scale = load<T>(jacobian + p);
         for (int v = 0; v < 3; ++v) {
             const work_real *field = w + v * sv + p;
-            T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
-            T eta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
+            T xi = nodal_derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
+            T eta = nodal_derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
             T zeta = T(real(0));
-            if (dk) zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
+            if (dk) zeta = nodal_derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
             for (int c = 0; c < 3; ++c)
                 g[v][c] = load<T>(m + c * sv + p) * xi + load<T>(m + (3 + c) * sv + p) * eta
                           + load<T>(m + (6 + c) * sv + p) * zeta;

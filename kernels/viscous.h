@@ -1,5 +1,5 @@
-// Viscous terms, 6th-order central throughout (eqs 5 and 6 with the signs of tau and q corrected: energy flux u_i
-// tau_ij - q_j, tau and q scaled by mu/Re_c):
+// Viscous terms by the central difference of viscous_difference/ throughout (eqs 5 and 6 with the signs of tau and q
+// corrected: energy flux u_i tau_ij - q_j, tau and q scaled by mu/Re_c):
 //   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
 #include "central_difference.h"
@@ -32,7 +32,7 @@ template <class At> HD void extrapolated(const At &at, int degree, real *ghosts)
     const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
                third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0),
                fourth = degree > 3 ? at(4) - real(4) * d + real(6) * c - real(4) * b + a : real(0);
-    for (int l = 1; l <= difference_reach; ++l)
+    for (int l = 1; l <= viscous_reach; ++l)
         ghosts[l - 1] = a - real(l) * first + real(l * (l + 1) / 2) * second - real(l * (l + 1) * (l + 2) / 6) * third
                         + real(l * (l + 1) * (l + 2) * (l + 3) / 24) * fourth;
 }
@@ -44,9 +44,9 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int v = 0; v < variables; ++v) {
         work_real *f = w + v * sv + p;
-        real ghosts[difference_reach];
+        real ghosts[viscous_reach];
         extrapolated([&](int l) { return real(f[l * sn]); }, degree, ghosts);
-        for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l];
+        for (int l = 0; l < viscous_reach; ++l) f[-(l + 1) * sn] = ghosts[l];
     }
 }
 
@@ -63,7 +63,7 @@ constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 // Index-space derivative of the pressure along stride sd; behind walls the pressure is even, in accordance with its
 // normal derivative.
 template <class T> HD T pressure_rate(const_state_pointer q, long long p, long long sd, stride sv) {
-    return derivative<T>([&](int s) {
+    return nodal_derivative<T>([&](int s) {
         T state[gas_variables];
         for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + (p + s * sd));
         return primitive(state).p;
@@ -199,9 +199,9 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         const work_real *field = w + v * sv + p;
         expect_read<T>(field + 4 * (long long)dk);
         own[v] = load<T>(field);
-        T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
-        T eta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
-        T zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
+        T xi = nodal_derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
+        T eta = nodal_derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
+        T zeta = nodal_derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
         for (int c = 0; c < 3; ++c) gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
     }
 #if HX_TRANSPORTED
@@ -226,7 +226,7 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
             T change[3];
             for (int d = 0; d < 3; ++d) {
                 const long long apart = d == 0 ? di : d == 1 ? dj : dk;
-                const T found = derivative<T>([&](int s) { return load<T>(field + s * apart); });
+                const T found = nodal_derivative<T>([&](int s) { return load<T>(field + s * apart); });
                 node.see_change(n, found);
                 change[d] = limited_change(n, found, node.s[n]) * scale;
             }
@@ -259,9 +259,9 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
 // `sum`, and over the directions with a stride the derivatives of the viscous flux, whose component along i is at `f`.
 template <class T> HD T with_viscous_rates(T sum, const work_real *f, int di, int dj, int dk, stride sv) {
     const work_real *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
-    if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
-    if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(g + (long long)s * dj); });
-    if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(h + (long long)s * dk); });
+    if (di != 0) sum = sum + nodal_derivative<T>([&](int s) { return load<T>(f + s * di); });
+    if (dj != 0) sum = sum + nodal_derivative<T>([&](int s) { return load<T>(g + (long long)s * dj); });
+    if (dk != 0) sum = sum + nodal_derivative<T>([&](int s) { return load<T>(h + (long long)s * dk); });
     return sum;
 }
 

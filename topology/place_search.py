@@ -56,14 +56,16 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, places: np.ndarray) -> np.ndarray:
-        """Return the value of the measure for each of n placements, (n,). `places` (n, ranks): the GPU of each rank,
-        one placement in each row."""
+        """Return the value that this class measures, in seconds, for each of n placements: (n,). A smaller value is
+        better. `places` (n, ranks): the GPU of each rank, one placement in each row."""
 
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the value of the measure after each of n swaps, (n,), and the number of arithmetic operations used.
-        `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap number m
-        exchanges the entries `first[m]` and `second[m]` of `place`; each swap starts from the original `place`."""
+        """Return the value that the search minimises after each of n swaps, (n,), in seconds, and the number of
+        arithmetic operations used. The value is that of `values`; a subclass may add a term that distinguishes equal
+        values. `place` (ranks + free slots,): the GPU of each rank, then the GPU of each slot that is free for a
+        further rank. A GPU occurs once for each of its ranks and free slots. Swap number m exchanges the entries
+        `first[m]` and `second[m]` of `place`; each swap starts from the original `place`."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
         """Return the same measure for only the ranks in `ranks` and the messages between them."""
@@ -80,8 +82,7 @@ class PairSum(Objective):
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the summed cost in seconds after each of n swaps, (n,), and the number of arithmetic operations.
-        `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap m exchanges
-        `place[first[m]]` and `place[second[m]]`."""
+        `place`, `first`, `second`: as in `Objective.swap_values`."""
         ranks, size = self.demand.ranks, len(place)
         sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
         # Cost of the traffic of each rank to other hosts, for each of its possible GPUs.
@@ -126,8 +127,7 @@ class ExchangeTime(Objective):
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the value of `guide`, in seconds, after each of n swaps, (n,), and the number of arithmetic
-        operations. `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap m
-        exchanges `place[first[m]]` and `place[second[m]]`."""
+        operations. `place`, `first`, `second`: as in `Objective.swap_values`."""
         tried = np.repeat(place[None], len(first), axis=0)
         row = np.arange(len(first))
         tried[row, first], tried[row, second] = place[second], place[first]

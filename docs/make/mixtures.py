@@ -41,8 +41,8 @@ def hybrid(
 ) -> Iterator[Row]:
     """Rows of `case`, `mixture` and `difference`, the greatest between the conservative variables of a rank alone and
     of the mixture after some steps, `pass` if it is at most SAME; then rows of `step_s` of the GPUs alone and of
-    mixtures, whose CPU ranks have as many nodes as their speed alone calls for, and of their `gain`: how much shorter a
-    step is than on the GPUs of the mixture. `skipped` where there is no MPI."""
+    mixtures, whose CPU ranks have as many nodes as their speed alone calls for, and of their `gain`: the relative
+    increase of the speed over that of the GPUs of the mixture alone. `skipped` where there is no MPI."""
     try:
         _, launcher = mpi_library.find(None)
     except HiresxError as error:

@@ -135,7 +135,7 @@ class NoSlipWall(Condition, Scalars):
         "temperature; negative if it is sucked out",
     )
     mass_flux: FaceValue | None = Field(
-        None, description="the same as mass per area and time, in rho_ref c_ref; this or normal_velocity"
+        None, description="mass of this gas per area and time, in rho_ref c_ref, instead of normal_velocity"
     )
 
     @property
@@ -202,7 +202,7 @@ class SupersonicInflow(Condition, Scalars):
     kernel = "prescribe"
     type: Literal["supersonic-inflow"] = "supersonic-inflow"
     state: State = Field(description="state of the entering flow")
-    turbulence: SyntheticTurbulence | None = Field(None, description="synthetic turbulence that is added to it")
+    turbulence: SyntheticTurbulence | None = Field(None, description="synthetic turbulence that is added to the state")
 
 
 class ProfileInflow(Condition, Scalars):

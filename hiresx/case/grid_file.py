@@ -75,7 +75,7 @@ class GridFile(Table):
     rotate: Rotation | None = Field(None, description="rotation {axis, angle, centre, translation}")
     translate: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z], in L")
     coarsen: int = Field(
-        0, ge=0, description="how often every second node is left out, in the directions whose counts allow it"
+        0, ge=0, description="number of times that every second node is left out, in directions whose counts allow it"
     )
     mirror: Annotated[tuple[Axis, ...], Listed] = Field(
         (),

@@ -420,7 +420,7 @@ class PlanarJet(_Jet):
 
     The nozzle's exit plane is x = 0, its axis y = 0. Blocks: jet (x >= 0), nozzle, above, below (x < 0). The physical
     domain is followed by sponge layers downstream and on both sides, where the spacing grows. The defaults of
-    boundary_layer_thickness and nozzle_length are the paper's.
+    boundary_layer_thickness and nozzle_length are those of Ye et al. (2022).
     Regions for the boundary conditions: "walls", "inlet", "upstream", "outlet", "sides".
     """
 

@@ -242,9 +242,9 @@ class Average(SampledTable):
     They are means of rho, u, v, w, p, T and their second moments, and Favre (mass-weighted) means of u, v, w, T,
     stresses and heat flux. `budget` adds the terms of the budget of the turbulent kinetic energy: mean stresses and
     velocity gradients, covariances with the pressure, third moments (`hiresx post turbulence`). `stress_budgets`
-    replaces it, and adds these terms for each component of the Reynolds stress. Averages are written to averages.nc
-    whenever fields are written, and stored in checkpoints. They take 15 (Reynolds), 14 (Favre) and 26 (budget) or 58
-    (stress_budgets) numbers of 8 bytes per point.
+    replaces `budget`, and adds these terms for each component of the Reynolds stress. Averages are written to
+    averages.nc whenever fields are written, and stored in checkpoints. They take 15 (Reynolds), 14 (Favre) and 26
+    (budget) or 58 (stress_budgets) numbers of 8 bytes per point.
 
     `over` also averages over homogeneous index directions, for instance `over = ["i", "k"]` in a channel. For each
     block only a profile or a plane is stored, and the moments are those of all nodes along these directions. Each block

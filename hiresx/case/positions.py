@@ -17,7 +17,7 @@ class Position(Table):
     side: Literal["least", "largest"] | None = Field(
         None, description="which of its coordinates is used; required if they are not all equal"
     )
-    offset: float = Field(0.0, description="distance that is added to it, in L")
+    offset: float = Field(0.0, description="distance that is added to the coordinate, in L")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

@@ -31,8 +31,8 @@ class Scalar(Table):
 
 
 def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield an error for each invalid name of a passive scalar of `case`, for values of scalars that are missing or of
-    unknown scalars, and for a scheme that does not transport scalars."""
+    """Yield an error for each invalid name of a passive scalar of `case`, for each value that names an unknown scalar,
+    for each inflow that gives no value of a scalar, and for a scheme that does not transport scalars."""
     names = [scalar.name for scalar in case.scalar]
     if names and case.scheme.inviscid != "afweno":
         yield case_error(

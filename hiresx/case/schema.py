@@ -54,7 +54,7 @@ from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
 from hiresx.case.turbulence_table import Turbulence, transported_scalars, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.wave_sums import at
-from hiresx.equations.stencil import Stencil, stencil
+from hiresx.equations.stencil import Stencil
 from hiresx.equations.storage import STORAGE
 
 
@@ -111,10 +111,10 @@ class Time(Table):
         "stops when another step and a checkpoint might no longer fit",
     )
     retries: Annotated[int, Field(ge=0)] = Field(
-        0, description="how often a run that failed returns to its last valid checkpoint, with smaller steps"
+        0, description="number of times that a failed run returns to its last valid checkpoint, with smaller steps"
     )
     retry_factor: float = Field(
-        0.5, gt=0, lt=1, description="factor by which dt, or both CFL numbers, are multiplied each time it returns"
+        0.5, gt=0, lt=1, description="factor by which dt, or both CFL numbers, are multiplied each time the run returns"
     )
 
     @model_validator(mode="before")
@@ -225,7 +225,7 @@ class Case(Table):
     alternatives: Annotated[tuple[Annotated[tuple[Name, ...], Listed, Field(min_length=2)], ...], Listed] = Field(
         (),
         description="groups of parameters that are alternatives for the same quantity. A case gives one of each group; "
-        "a preset or --set that gives another one replaces it. The function derived of case.py computes the others",
+        "a preset or --set that gives another one removes it. The function derived of case.py computes the others",
     )
     gas: Gas = Field(Gas(), description="the gas")
     turbulence: Turbulence = Field(Turbulence(), description="model of unresolved turbulence")
@@ -331,7 +331,7 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *named_scheme_errors(self), *scalar_errors(self), *interval_errors(self, monitor_keys()),
-            *scheme_errors(self.scheme), *implicit_errors(self), *surface_errors(self),
+            *scheme_errors(self.scheme, self.gas.reynolds is not None), *implicit_errors(self), *surface_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
             *synthetic_turbulence_errors(self), *modelled_wall_errors(self), *refine_errors(self),
             *local_step_errors(self), *vortex_errors(self),
@@ -365,7 +365,7 @@ class Case(Table):
     @property
     def stencil(self) -> Stencil:
         """Widths, in nodes, of the stencils of the scheme and of the filter."""
-        return stencil(self.scheme.interpolation, filter_reach=0 if self.filter is None else self.filter.reach)
+        return self.scheme.stencil(0 if self.filter is None else self.filter.reach)
 
     @property
     def reference(self) -> State:

@@ -11,7 +11,7 @@ from hiresx.case.hybrid import Hybrid
 from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
 from hiresx.case.named_scheme import LOW_DISSIPATION, complete_scheme
 from hiresx.case.regularised import Regularised
-from hiresx.equations.stencil import has_cutoff, sensor_has_cutoff, suited_weights, weighted_nodes
+from hiresx.equations.stencil import Stencil, has_cutoff, sensor_has_cutoff, stencil, suited_weights, weighted_nodes
 from hiresx.equations.storage import Precision
 
 
@@ -75,6 +75,11 @@ class Scheme(Table):
         "regularised (experimental): linear fluxes without weights, and an entropic pressure that "
         "spreads shocks over several cells",
     )
+    viscous_order: Literal[6, 8] = Field(
+        6,
+        description="order of the central differences of the viscous terms, and of gradients in monitors and averages; "
+        "8 damps waves of two to four nodes more and needs four ghost layers instead of three",
+    )
     hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme uses AFWENO")
     regularised: Regularised = Field(Regularised(), description="the entropic pressure of the regularised scheme")
     precision: Precision = Field(
@@ -89,6 +94,11 @@ class Scheme(Table):
         "= 1/gamma",
     )
     _complete = model_validator(mode="before")(complete_scheme)
+
+    def stencil(self, filter_reach: int) -> Stencil:
+        """Return the widths, in nodes, of the stencils of the scheme and of a filter. `filter_reach`: the number of
+        nodes that the filter reads on each side, 0 without a filter."""
+        return stencil(self.interpolation, filter_reach=filter_reach, viscous_reach=self.viscous_order // 2)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
         """Return the fields (named arrays at the nodes) that every block of `case` must store for the inviscid scheme:
@@ -108,9 +118,14 @@ class Scheme(Table):
 OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "epsilon", "cutoff")
 
 
-def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
+def scheme_errors(scheme: Scheme, is_viscous: bool) -> Iterator[PydanticCustomError]:
     """Yield an error for each key of the table [scheme] that does not fit the others: weights that the interpolation
-    does not have, and keys that have no effect with the chosen weights or inviscid scheme."""
+    does not have, and keys that have no effect with the chosen weights or inviscid scheme, or in inviscid flow.
+    `is_viscous`: whether there are viscous terms."""
+    if scheme.viscous_order != Scheme.model_fields["viscous_order"].default and not is_viscous:
+        yield case_error(
+            "scheme.viscous_order has no effect without gas.reynolds; leave it out, or give a Reynolds number"
+        )
     interpolation, weights = scheme.interpolation, scheme.weights
     suited = suited_weights(interpolation)
     if weights not in suited:

@@ -22,18 +22,18 @@ class WingCH(Generator):
 
     generator: Literal["wing-c-h"] = "wing-c-h"
     semi_span: Positive = Field(description="distance from the root to the last section with full thickness, in L")
-    taper: Annotated[float, Field(gt=0.2, le=1)] = Field(description="chord of that section, in L")
+    taper: Annotated[float, Field(gt=0.2, le=1)] = Field(description="chord of the section at `semi_span`, in L")
     sweep: Annotated[float, Field(ge=0, le=45)] = Field(description="sweep of the leading edge, in degrees")
     cap: bool = Field(
         False,
         description="whether the wing ends in a cap in place of a straight edge. The edge of the cap lies beyond the "
-        "section at `semi_span` by the half thickness t of that section, times t/sqrt(t^2 + (0.012 c)^2) with the "
-        "chord c there. The thickness decreases to zero at this edge over the length sqrt(d^2 + tip^2), where d is "
-        "that distance; where the section is thick, it decreases nearly as that of an ellipse",
+        "section at `semi_span` by the distance d = t^2/sqrt(t^2 + (0.012 c)^2), with the half thickness t and the "
+        "chord c of this section. The thickness decreases to zero at the edge over the length sqrt(d^2 + tip^2); "
+        "where the section is thick, nearly as the thickness of an ellipse",
     )
     tip: Positive = Field(
-        description="length over which the thickness decreases to zero, in L. Without a cap it begins at that "
-        "section; with a cap it begins before it (see `cap`)"
+        description="length over which the thickness decreases to zero, in L. Without a cap the decrease begins "
+        "at the section at `semi_span`, with a cap before this section (see `cap`)"
     )
     n_airfoil: Annotated[int, Field(ge=8, multiple_of=2)] = Field(
         description="nodes on a section, from the trailing edge around to the trailing edge, an even number: the "
@@ -53,8 +53,8 @@ class WingCH(Generator):
         "last plane from the tip, in L"
     )
     first_spacing: Positive = Field(
-        description="distance of the first node from the wing at the trailing edge of the root, in L. Along the span "
-        "it is proportional to the chord; at the leading edge it is a quarter of it"
+        description="distance of the first node from the wing at the trailing edge of the root, in L. The distance "
+        "is proportional to the local chord; at the leading edge it is a quarter of that at the trailing edge"
     )
     first_spacing_doubles: Positive | None = Field(
         None,

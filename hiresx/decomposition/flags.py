@@ -113,22 +113,39 @@ class Flags:
         self._hierarchy, self._table = hierarchy, hierarchy.table
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
-    def add(self, level: int, base: int, box: Range, marked: np.ndarray) -> None:
+    def _lines(self, level: int, base: int) -> list[tuple[int, tuple[int, ...], bool]]:
+        """Return the first arguments of `_tiles_over` along i, j and k."""
+        space, sizes = self._hierarchy.spaces[level + 1, base], self._hierarchy.spaces[level, base].size
+        wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
+        return [*zip(sizes, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
+
+    def alike(self, level: int, base: int, box: Range) -> list[np.ndarray]:
+        """Return the first nodes, along i, j and k, of the ranges of nodes that select the same tiles. They are counted
+        from the first node of the nodes `box` of block `base` on `level`."""
+        found = []
+        for line, (lo, hi) in zip(self._lines(level, base), box, strict=True):
+            first = _first_alike(*line, self._table.nodes_around, self._table.tile)
+            inside = first[np.searchsorted(first, lo, "right") : np.searchsorted(first, hi)]
+            found.append(np.append(0, inside - lo))
+        return found
+
+    def add(
+        self, level: int, base: int, box: Range, marked: np.ndarray, alike: Sequence[np.ndarray] | None = None
+    ) -> None:
         """Record the boxes of finer grid (tiles) that the refinement criterion selects. `level`: the level on which the
         criterion was evaluated. `base`: the number of the block. `box`: half-open index ranges of the evaluated nodes
-        on this level. `marked` (nk, nj, ni): the result of `marks` for these nodes."""
-        table, finer = self._table, level + 1
-        lattice = self._hierarchy.lattices[finer][base]
-        space = self._hierarchy.spaces[finer, base]
-        wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
+        on this level. `marked` (nk, nj, ni): the result of `marks` for these nodes; if `alike` is given, the result of
+        the method `alike`, it has one value for each of those ranges of nodes, the largest mark in it."""
+        table, finer, lines = self._table, level + 1, self._lines(level, base)
+        nodes = [np.arange(hi - lo) for lo, hi in box] if alike is None else alike
         for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):
             chosen = marked >= least
             if chosen.any():
-                lines = zip(box, lattice, wrapped, strict=True)
-                taken[finer][base] |= along_lines(
-                    chosen,
-                    [_tiles_over(nodes, tuple(ends), joined, around, table.tile) for nodes, ends, joined in lines],
-                )
+                tiles = [
+                    _tiles_over(*line, around, table.tile)[lo + own]
+                    for line, (lo, _), own in zip(lines, box, nodes, strict=True)
+                ]
+                taken[finer][base] |= along_lines(chosen, tiles)
 
     def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:
         """Return the boxes of finer grid (tiles) that the refinement criterion selects, as masks by level and block.
@@ -154,18 +171,26 @@ class Flags:
 
 
 @lru_cache(maxsize=1024)
-def _tiles_over(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
-    """Return, for one direction of a level, an array (nodes, tiles of the next level). It is 1 if the tile contains one
-    of the nodes on the node of the level, halfway beside it, or up to `around` nodes from these, and 0 elsewhere. Tiles
-    begin and end at `ends`. `wrapped`: whether the last tile continues in the first."""
-    found = np.zeros((nodes[1] - nodes[0], len(ends) - 1), np.float32)
+def _tiles_over(nodes: int, ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
+    """Return, for one direction of a level with so many `nodes`, an array (nodes, tiles of the next level). It is 1 if
+    the tile contains one of the nodes on the node of the level, halfway beside it, or up to `around` nodes from these,
+    and 0 elsewhere. Tiles begin and end at `ends`. `wrapped`: whether the last tile continues in the first."""
+    found = np.zeros((nodes, len(ends) - 1), np.float32)
     if ends[-1] == 1:
         return found + 1
     # The tile contains the node itself, and the nodes halfway to its neighbours.
-    places = 2 * np.arange(*nodes)[:, None] + _steps(around, tile)
+    places = 2 * np.arange(nodes)[:, None] + _steps(around, tile)
     places = places % ends[-1] if wrapped else np.clip(places, 0, ends[-1] - 1)
-    found[np.arange(len(found))[:, None], np.searchsorted(ends, places, "right") - 1] = 1
+    found[np.arange(nodes)[:, None], np.searchsorted(ends, places, "right") - 1] = 1
     return found
+
+
+@lru_cache(maxsize=1024)
+def _first_alike(nodes: int, ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
+    """Return the nodes that do not select the same tiles as the node before them, and node 0. The arguments are those
+    of `_tiles_over`."""
+    tiles = np.concatenate([_tiles_over(nodes, ends, wrapped, n, tile) for n in (around, 0)], axis=1)
+    return np.flatnonzero(np.append(True, (tiles[1:] != tiles[:-1]).any(axis=1)))
 
 
 def _steps(around: int, tile: int) -> list[int]:

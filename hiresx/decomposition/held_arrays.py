@@ -48,5 +48,5 @@ def sizes(box: Range) -> tuple[int, int, int]:
 
 def label(name: str, box: Range) -> str:
     """Return the name under which a file stores the part of the array `name` at the nodes in `box`, such as
-    "rho[0:33,0:17,0:1]"."""
+    "rho[0:33,0:17,0:1]". The ranges are half-open, in the order i, j, k."""
     return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"

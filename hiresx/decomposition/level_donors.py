@@ -1,139 +1,169 @@
 """Data transfer between levels of refinement: donor nodes of the ghosts of tiles, and nodes of a coarser level that are
 overwritten by values of the finer one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
-from math import prod
 
 import numpy as np
 
-from hiresx.base.arrays import Size, triple
 from hiresx.base.kept import Kept
 from hiresx.decomposition.levels import part_on_level, stencils
 from hiresx.decomposition.patched_donors import linear, share
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.tile_ghosts import GhostFaces, TileGhosts, over_boxes, strides_of
-from hiresx.grid.blocks import rectangles
+from hiresx.decomposition.tile_ghosts import TileGhosts, first_places, over_boxes, strides_of
 from hiresx.grid.patched import WIDTH
 
 
-def level_rows(whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts]) -> Iterator["LevelRows"]:
-    """Yield the contributions of the nodes of all parts to the values of the ghosts of tiles, in the order of the
-    parts. `whole`: the decomposition into whole blocks and tiles. `cut`: its division into parts for the ranks.
-    `found`: the ghosts, as `find_level_donors` returns them; they are numbered consecutively. Each contribution has the
-    weights of sixth-order and of linear interpolation.
+@dataclass(frozen=True, eq=False)
+class LevelShares:
+    """Boxes of ghosts of tiles to whose values the nodes of one part of the next coarser level contribute, in the order
+    of the parts. The ghosts of a box and the nodes of a part are boxes. The weights are therefore products of weights
+    along each direction. `part` (n,): the part that has the nodes. `ghosts` (n,): the box of a `TileGhosts` with the
+    ghosts. `low`, `high` (n, 3): the first ghosts and those after the last, in the indexes of their level. `lines`:
+    weights along a direction, without repetition. `line` (n, 3): the numbers of those along i, j, k. `columns` (n, 3):
+    the columns of the first ghosts in them. `widths` (n, 3): the number of nodes that a ghost reads along each
+    direction. `steps` (n, 3), `start` (n,): the number of a ghost in its box is start + the sum of steps (index - low).
+    The ghosts are numbered from the face outwards, layer by layer, in a layer along i first."""
 
-    The ghosts of a face form a box of nodes, and so do the nodes of a part. The weights are therefore products of
-    weights along each direction.
-    """
+    part: np.ndarray
+    ghosts: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    lines: "Sequence[Line]"
+    line: np.ndarray
+    columns: np.ndarray
+    widths: np.ndarray
+    steps: np.ndarray
+    start: np.ndarray
+
+    @property
+    def count(self) -> np.ndarray:
+        """Number of ghosts (n,) of each box."""
+        return (self.high - self.low).prod(axis=1)
+
+
+def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -> LevelShares:
+    """Return the contributions of the nodes of all parts to `ghosts`. `whole`: the decomposition into whole blocks and
+    tiles. `cut`: its division into parts for the ranks."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
-    faces = GhostFaces(whole, found)
-    tiles = [levels.tiles[block] for block in faces.block.tolist()]
-    origin = np.array([[lo for lo, _ in tile.box] for tile in tiles]).reshape(-1, 3)
-    lows, highs = faces.low + origin, faces.high + origin  # in the indexes of the level
-    beside: dict[tuple[int, int], list[int]] = {}
-    for n, tile in enumerate(tiles):
-        beside.setdefault((tile.level - 1, tile.base), []).append(n)
-    near = {key: np.array(some) for key, some in beside.items()}
-    pieces = []  # part, nodes along each direction that a ghost reads, lines, and boxes of ghosts
+    near = {
+        key: np.flatnonzero((ghosts.level - 1 == key[0]) & (ghosts.base == key[1]))
+        for key in {*zip((ghosts.level - 1).tolist(), ghosts.base.tolist(), strict=True)}
+    }
+    of_part, own_lines, widths, of_ghosts, reached = [], [], [], [], []
+    numbers: dict[Line, int] = {}
     for p, part in enumerate(cut.parts):
         tile = part_on_level(levels, part)
         key = tile.level, tile.base
         if key not in near:
             continue
         space = levels.spaces[key]
-        widths = triple(WIDTH if n > 1 else 1 for n in space.size)
         for turn in product(*((0, -1, 1) if w else (0,) for w in space.wrapped)):
-            lines = triple(
+            lines = [
                 _along(n, wrap.step if wrap else 0, halo, of, t)
                 for n, wrap, of, t in zip(space.size, space.wrapped, tile.box, turn, strict=True)
-            )
-            reached = np.array([(line.first, line.first + len(line.start)) for line in lines])
-            low, high = np.maximum(lows[near[key]], reached[:, 0]), np.minimum(highs[near[key]], reached[:, 1])
-            some = np.flatnonzero((low < high).all(axis=1))
+            ]
+            low, high = np.array([(line.first, line.first + len(line.start)) for line in lines]).T
+            those = near[key]
+            some = those[((ghosts.low[those] < high) & (low < ghosts.high[those])).all(axis=1)]
             if some.size:
-                pieces.append((p, widths, lines, near[key][some], low[some], high[some]))
-    if not pieces:
-        return
-    face, low, high = (np.concatenate(some) for some in list(zip(*pieces, strict=True))[3:])
-    none = np.zeros((0, len(face), 3), int)
-    (ghost,) = faces.at_ghosts(face, low - origin[face], high - origin[face], none[..., 0], none)
-    last = 0
-    for p, widths, lines, of_piece, lowest, highest in pieces:
-        boxes = [
-            GhostBox.of(direction, side, lines, nodes)
-            for direction, side, nodes in zip(
-                faces.direction[of_piece].tolist(),
-                faces.side[of_piece].tolist(),
-                np.stack([lowest, highest], axis=2).tolist(),
-                strict=True,
-            )
-        ]
-        first, last = last, last + int((highest - lowest).prod(axis=1).sum())
-        yield LevelRows(p, ghost[first:last], widths, lines, boxes)
+                own_lines += [[numbers.setdefault(line, len(numbers)) for line in lines]] * len(some)
+                widths += [[WIDTH if n > 1 else 1 for n in space.size]] * len(some)
+                of_part += [p] * len(some)
+                reached += [(low, high)] * len(some)
+                of_ghosts.append(some)
+    box = np.concatenate([np.zeros(0, int), *of_ghosts])
+    line, ends = np.array(own_lines, int).reshape(-1, 3), np.array(reached, int).reshape(-1, 2, 3)
+    low, high = np.maximum(ghosts.low[box], ends[:, 0]), np.minimum(ghosts.high[box], ends[:, 1])
+    size, at = high - low, (np.arange(len(box)), ghosts.direction[box])
+    layer = size.prod(axis=1) // size[at]
+    faces = size.copy()
+    faces[at] = 1
+    steps = np.cumprod(faces, axis=1) // faces
+    # Behind a lower face layers follow each other against the index.
+    steps[at] = layer * ghosts.side[box]
+    start = np.where(ghosts.side[box] > 0, 0, layer * (size[at] - 1))
+    own_widths = np.array(widths, int).reshape(-1, 3)
+    return LevelShares(
+        np.array(of_part, int), box, low, high, [*numbers], line, low - ends[:, 0], own_widths, steps, start
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class GhostBox:
-    """A box of ghosts behind a face of a tile, layer by layer, within a layer along i first. `normal`: the direction
-    (0, 1, 2) of the face. `columns`: the numbers of the ghosts along i, j and k in the lines of the contributions."""
+class Cells:
+    """Disjoint boxes of ghosts, each with the same contributions for all its ghosts. `ghosts` (n,): the box of a
+    `TileGhosts` that has them. `low`, `high` (n, 3): the first ghosts and those after the last, in the indexes of their
+    level. `cell`, `share` (m,): each contribution, the number of its cell and that in a `LevelShares`, sorted by cell,
+    and within a cell in the order of the contributions."""
 
-    normal: int
-    columns: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ghosts: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    cell: np.ndarray
+    share: np.ndarray
 
     @classmethod
-    def of(cls, normal: int, side: int, lines: "Sequence[Line]", nodes: Sequence[Sequence[int]]) -> "GhostBox":
-        """Return the box of the ghosts at `nodes` (3, 2) of the level behind a face of this direction and `side`."""
-        columns = [np.arange(lo - line.first, hi - line.first) for (lo, hi), line in zip(nodes, lines, strict=True)]
-        # Behind a lower face layers follow each other against the index.
-        columns[normal] = columns[normal][::side]
-        return cls(normal, triple(columns))
+    def of(cls, ghosts: TileGhosts, shares: LevelShares, chosen: np.ndarray) -> "Cells":
+        """Divide the boxes `chosen` of `ghosts` into cells. They are sorted by part and direction."""
+        chosen = chosen[np.lexsort((ghosts.direction[chosen], ghosts.part[chosen]))]
+        number = np.full(len(ghosts.part), -1)
+        number[chosen] = np.arange(len(chosen))
+        of = number[shares.ghosts]
+        order = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
+        box, low, high, cell, share = _divided(
+            ghosts.low[chosen], ghosts.high[chosen], of[order], shares.low[order], shares.high[order]
+        )
+        return cls(chosen[box], low, high, cell, order[share])
 
     @property
-    def shape(self) -> Size:
-        """The numbers of ghosts: layers, and along both directions of the face, the last one first."""
-        first, second = (d for d in range(3) if d != self.normal)
-        return triple(len(self.columns[d]) for d in (self.normal, second, first))
+    def points(self) -> np.ndarray:
+        """Number of ghosts (n,) of each cell."""
+        return (self.high - self.low).prod(axis=1)
 
-    def boxes_of(self, chosen: np.ndarray) -> "Iterator[tuple[GhostBox, np.ndarray]]":
-        """Yield disjoint boxes that consist of the ghosts number `chosen`, an ascending array, each with the places of
-        its ghosts in this array. Each layer has the same chosen ghosts."""
-        numbers = np.full(prod(self.shape), -1)
-        numbers[chosen] = np.arange(len(chosen))
-        numbers = numbers.reshape(self.shape)
-        for (a, b), (c, d) in rectangles(numbers[0] >= 0):
-            columns, (first, second) = [*self.columns], (d for d in range(3) if d != self.normal)
-            columns[first], columns[second] = columns[first][c:d], columns[second][a:b]
-            yield GhostBox(self.normal, triple(columns)), numbers[:, a:b, c:d].ravel()
+    @property
+    def contributions(self) -> np.ndarray:
+        """Number of contributions (n,) to each ghost of a cell."""
+        return np.bincount(self.cell, minlength=len(self.ghosts))
 
 
-@dataclass(frozen=True, eq=False)
-class LevelRows:
-    """Contributions of the nodes of one part to ghosts of tiles, as `hiresx.decomposition.patched_donors.Rows`. `part`:
-    the part that has the nodes. `ghost` (n,): the numbers of the ghosts, box by box. `widths`: the number of nodes in
-    each direction. `lines`: the weights along i, j and k. `boxes`: the ghosts."""
-
-    part: int
-    ghost: np.ndarray
-    widths: Size
-    lines: "tuple[Line, Line, Line]"
-    boxes: Sequence[GhostBox]
-    turn = None
-
-    def boxes_of(self, chosen: np.ndarray) -> Iterator[tuple[GhostBox, np.ndarray]]:
-        """Yield the boxes of the contributions number `chosen`, an ascending array, each with the places of its ghosts
-        in this array."""
-        ends = np.cumsum([0, *(prod(box.shape) for box in self.boxes)])
-        for box, (first, last), (a, b) in zip(
-            self.boxes, pairwise(ends), pairwise(np.searchsorted(chosen, ends)), strict=True
-        ):
-            if b - a == last - first:
-                yield box, np.arange(a, b)
-            else:
-                yield from ((own, a + places) for own, places in box.boxes_of(chosen[a:b] - first))
+def _divided(
+    low: np.ndarray, high: np.ndarray, of: np.ndarray, inner_low: np.ndarray, inner_high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Divide boxes of nodes into cells along the ends of boxes that lie in them. `low`, `high` (n, 3): the first nodes
+    of the boxes and those after the last. `inner_low`, `inner_high` (m, 3): those of the boxes in them. `of` (m,): the
+    box in which each of these lies, ascending. Returns for each cell its box, its first node and that after the last,
+    and for each pair of a cell and an inner box that contains it their numbers, sorted by cell, then by inner box."""
+    boxes, least = np.arange(len(low)), low.min(axis=0, initial=0)
+    span = high.max(axis=0, initial=0) - least + 1
+    ends, first, count, inner_from, inner_to = [], [], [], [], []
+    for d in range(3):
+        places = np.concatenate([low[:, d], high[:, d], inner_low[:, d], inner_high[:, d]])
+        # The ends of all boxes, those of a box together.
+        keys = np.concatenate([boxes, boxes, of, of]) * span[d] + places - least[d]
+        found, number = np.unique(keys, return_inverse=True)
+        begin, end, *inside = np.split(number, np.cumsum([len(boxes), len(boxes), len(of)]))
+        ends.append(found)
+        first.append(begin)
+        count.append(end - begin)
+        inner_from.append(inside[0] - begin[of])
+        inner_to.append(inside[1] - begin[of])
+    sizes, steps = np.stack(count[::-1], axis=1), np.eye(3, dtype=int)[::-1, None]
+    place = over_boxes(sizes, np.stack(first), np.broadcast_to(steps, (3, len(boxes), 3)))
+    lows, highs = (
+        np.stack([e[n] % s + o for e, n, s, o in zip(ends, place + after, span, least, strict=True)], axis=1)
+        for after in (0, 1)
+    )
+    # The cells of an inner box are a box of cells.
+    along = np.stack([np.ones_like(count[0]), count[0], count[0] * count[1]], axis=1)[of]
+    lowest, inner_sizes = np.stack(inner_from, axis=1), np.stack(inner_to, axis=1) - np.stack(inner_from, axis=1)
+    start = first_places(sizes.prod(axis=1))[of] + (along * lowest).sum(axis=1)
+    (cell,) = over_boxes(inner_sizes[:, ::-1], start[None], along[None, :, ::-1])
+    inner = np.repeat(np.arange(len(of)), inner_sizes.prod(axis=1))
+    order = np.argsort(cell, kind="stable")
+    return np.repeat(boxes, sizes.prod(axis=1)), lows, highs, cell[order], inner[order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +202,23 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> Li
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of nodes at the same point, one in a part and one in a part of a finer level. `to` (n,): nodes of the
-    coarser part. `source` (n,): nodes of the finer part. Both are int32 flat indexes into the padded arrays of their
-    parts, sorted by `to`."""
+    """Pairs of nodes at the same point, one in a part and one in a part of a finer level, in boxes of nodes. `sizes`
+    (n, 3): the nodes of the boxes along i, j, k. `first` (2, n): the flat indexes of the first nodes into the padded
+    arrays of the coarser and of the finer part. `steps` (2, n, 3): the differences of these indexes along i, j, k."""
 
-    to: np.ndarray
-    source: np.ndarray
+    sizes: np.ndarray
+    first: np.ndarray
+    steps: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """Number of pairs."""
+        return int(self.sizes.prod(axis=1).sum())
+
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """The flat indexes (2, n) of all nodes, int32."""
+        return over_boxes(self.sizes[:, ::-1], self.first, self.steps[..., ::-1]).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,12 +233,12 @@ class Injection:
     @property
     def to(self) -> np.ndarray:
         """Flat indexes (n,) of the nodes that receive values."""
-        return self.pairs.to
+        return self.pairs.nodes[0]
 
     @property
     def source(self) -> np.ndarray:
         """Flat indexes (n,) of the nodes whose values are copied."""
-        return self.pairs.source
+        return self.pairs.nodes[1]
 
 
 def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
@@ -257,17 +298,13 @@ def _pairs(
     nodes of `finer`. `covers` (m, 2, 3): boxes among those of the pair `pair` (m,) that lie under still finer levels
     and are left out."""
     strides, origins = strides_of(cut.blocks, cut.stencil.halo)
-    low, sizes = shared[:, 0], shared[:, 1] - shared[:, 0]
-    places, steps = [], []
-    for own, by in ((part, np.ones_like(step)), (finer, step)):
-        places.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
-        steps.append((strides[own] * by)[:, ::-1])
-    to, source = over_boxes(sizes[:, ::-1], np.stack(places), np.stack(steps)).astype(np.int32)
-    count = sizes.prod(axis=1)
-    free, begin = np.ones(len(to), bool), np.cumsum(count) - count
-    inner = np.stack([np.ones_like(count), sizes[:, 0], sizes[:, 0] * sizes[:, 1]], axis=1)[pair]
-    first = begin[pair] + (inner * (covers[:, 0] - low[pair])).sum(axis=1)
-    free[over_boxes((covers[:, 1] - covers[:, 0])[:, ::-1], first[None], inner[None, :, ::-1])[0]] = False
-    to, source = to[free], source[free]
-    ends = np.concatenate([[0], np.cumsum(free)])[[*begin, len(free)]].tolist()
-    return [Pairs(to[a:b], source[a:b]) if a < b else None for a, b in pairwise(ends)]
+    box, low, high, cell, _ = _divided(shared[:, 0], shared[:, 1], pair, covers[:, 0], covers[:, 1])
+    free = np.bincount(cell, minlength=len(box)) == 0
+    box, low, high = box[free], low[free], high[free]
+    first, steps = [], []
+    for own, by in ((part[box], np.ones((len(box), 1), int)), (finer[box], step[box])):
+        first.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
+        steps.append(strides[own] * by)
+    places, along = np.stack(first), np.stack(steps)
+    ends = np.searchsorted(box, np.arange(len(part) + 1)).tolist()
+    return [Pairs((high - low)[a:b], places[:, a:b], along[:, a:b]) if a < b else None for a, b in pairwise(ends)]

@@ -14,7 +14,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
-from hiresx.grid.blocks import Range, direction, face_range, intersection, rectangles_of_face, slices, whole_box
+from hiresx.grid.blocks import Range, direction, directions_along, face_range, intersection, rectangles, whole_box
 from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 
 
@@ -126,11 +126,15 @@ def _free_faces(block: Block, held: Mapping[str, Sequence[Range]]) -> Iterator[t
                     yield face, triple((at, lo) if f == e else ends for f, ends in enumerate(whole))
                 at = max(at, hi)
             continue
-        free = np.ones([hi - lo for lo, hi in reversed(whole)], bool)
+        # Between the ends of all ranges nodes are alike.
+        across = directions_along(face)
+        ends = [sorted({*whole[e], *(n for range_ in taken for n in range_[e])}) for e in across]
+        free = np.ones([len(of) - 1 for of in ends], bool)
         for range_ in taken:
-            free[slices(triple((0, 1) if e == d else ends for e, ends in enumerate(range_)))] = False
-        for part in rectangles_of_face(face, whole, free):
-            yield face, part
+            free[tuple(slice(*map(of.index, range_[e])) for e, of in zip(across, ends, strict=True))] = False
+        for spans in rectangles(free):
+            part = {e: (of[lo], of[hi]) for e, of, (lo, hi) in zip(across, ends, spans, strict=True)}
+            yield face, triple(part.get(e, whole[e]) for e in range(3))
 
 
 def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:

@@ -282,8 +282,9 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
 
 
 def edges_at_no_slip_walls(whole: "Decomposition", patch: "Patch") -> list[Range]:
-    """Return the half-open index ranges of the nodes that `patch` shares with no-slip walls on other faces of the same
-    block. `whole`: the decomposition that contains the patch."""
+    """Return the half-open index ranges (i, j, k) of the nodes that a boundary patch shares with no-slip walls on other
+    faces of the same block. `patch`: nodes of a block face with one boundary condition. `whole`: the decomposition that
+    contains the patch. Indexes are those of the block in `whole`; its first node has the index 0."""
     return [common for wall, common in met_by(whole, patch) if wall.condition.kernel == FRICTION]
 
 

@@ -386,14 +386,17 @@ def _without_normal(face: str, range_: Range) -> tuple[tuple[int, int], ...]:
 
 def _check_width(grid: Grid, reaches: Stencil, case: Case) -> None:
     filtered = case.filter is not None and reaches.filter_reach == reaches.halo
-    of_filter = f" and filter.order = {2 * reaches.filter_reach}" if filtered else ""
-    other = "a filter of a lower order" if filtered else "an interpolation that reaches less far"
+    also, other = "", "an interpolation that reaches less far"
+    if filtered:
+        also, other = f" and filter.order = {2 * reaches.filter_reach}", "a filter of a lower order"
+    elif max(reaches.interpolation_reach, reaches.correction_reach) < reaches.difference_reach:
+        also, other = f" and scheme.viscous_order = {case.scheme.viscous_order}", "scheme.viscous_order = 6"
     for block in grid.blocks:
         for axis, n in zip(AXES, block.size, strict=True):
             if 1 < n < reaches.least_nodes:
                 raise HiresxError(
                     f"block '{block.name}' has {n} nodes along {axis}; for scheme.interpolation = "
-                    f'"{case.scheme.interpolation}"{of_filter}, with {reaches.halo} ghost layers, '
+                    f'"{case.scheme.interpolation}"{also}, with {reaches.halo} ghost layers, '
                     f"{reaches.least_nodes} or more are needed",
                     f"use at least {reaches.least_nodes} nodes there, or {other}",
                 )

@@ -80,8 +80,9 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return the number of averages that are stored at a node. `kinds`: their kinds, as in `names`. `scalars`: the
-    names of the passive scalars."""
+    """Return the number of averages that are stored at a node. `kinds`: which kinds of averages, of "reynolds",
+    "favre", "budget" and "stress_budgets", such as ["reynolds", "budget"]. `scalars`: the names of the passive
+    scalars."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 

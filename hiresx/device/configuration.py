@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hiresx import kernels
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.diffusivity import largest_diffusivity
-from hiresx.equations.stencil import stencil
+from hiresx.equations.stencil import DIFFERENCE_REACH, stencil
 from hiresx.equations.storage import (
     BLOCK_BITS,
     EXTENDED,
@@ -45,6 +45,7 @@ class Configuration:
 
     - `sensor`: the shock sensor of the `inviscid` scheme "hybrid". `stress`: the stress of the scheme "regularised".
     - `filter_reach`: the number of nodes that the explicit filter reads on each side, if the interpolation reads fewer.
+    - `viscous_reach`: the number of nodes that the central differences of the viscous terms read on each side.
     - `reference`: the conservative state that the precision "differences" subtracts.
     - `viscosity`: a law of hiresx.case.viscosity, or "none". `viscosity_parameters`: the parameters of this law that
       differ from the defaults.
@@ -75,6 +76,7 @@ class Configuration:
     sensor: str = "none"
     stress: Literal["isotropic", "compressive"] = "isotropic"
     filter_reach: int = 0
+    viscous_reach: int = DIFFERENCE_REACH
     precision: Precision = "fp64"
     reference: tuple[float, ...] = ()
     viscosity: str = INVISCID
@@ -245,7 +247,8 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),
         "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
         "HX_SCALARS": len(c.schmidt),
-        "HX_GHOST_LAYERS": stencil(c.interpolation, root, c.filter_reach).halo,
+        "HX_GHOST_LAYERS": stencil(c.interpolation, root, c.filter_reach, c.viscous_reach).halo,
+        "HX_VISCOUS_REACH": c.viscous_reach,
     }
 
 

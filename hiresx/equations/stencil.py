@@ -3,6 +3,7 @@ declared in the kernels' headers, next to the stencils, and read from there. Hea
 stencils they have weights.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +33,9 @@ ONE_SIDED_DIFFERENCES = (
     (-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0),
     (2.0, -24.0, -35.0, 80.0, -30.0, 8.0, -1.0),
 )
-# Central differences for metrics, by the reach of the correction of the fluxes.
-METRIC_DIFFERENCES = {
+# Central differences by their reach: for metrics, whose reach is that of the correction of the fluxes, and for viscous
+# terms.
+CENTRAL_DIFFERENCES = {
     len(weights): _nodes(weights) for weights in (DIFFERENCE_WEIGHTS, kernels.fractions("", _HEADER, "wide_weights"))
 }
 
@@ -60,7 +62,7 @@ class Stencil:
     def metric_difference(self) -> tuple[float, ...]:
         """Weights of the central difference by which metrics are computed, from the lowest to the highest node
         index."""
-        return METRIC_DIFFERENCES[self.correction_reach]
+        return CENTRAL_DIFFERENCES[self.correction_reach]
 
     @property
     def least_nodes(self) -> int:
@@ -69,22 +71,34 @@ class Stencil:
         return 2 * self.halo + 1
 
 
-def stencil(interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0) -> Stencil:
+def stencil(
+    interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0, viscous_reach: int = DIFFERENCE_REACH
+) -> Stencil:
     """Return the widths of the stencils of a run. `interpolation`: the name of a header in kernels/interpolation/.
-    `filter_reach`: number of nodes that the explicit filter reads on each side, 0 without a filter. `root`: the folder
-    of the kernels. Raises FileNotFoundError if there is no such header, ValueError if it does not declare the widths of
-    its stencils, and HiresxError for a width of the flux correction that is not implemented."""
+    `filter_reach`: number of nodes that the explicit filter reads on each side, 0 without a filter. `viscous_reach`:
+    the number that the central differences of the viscous terms read on each side. `root`: the folder of the kernels.
+    Raises FileNotFoundError if there is no such header, ValueError if it does not declare the widths of its stencils,
+    and HiresxError if the correction of the interpolated flux (`Stencil.correction_reach`) has a width that is not
+    implemented."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
         for what in ("interpolation_reach", "correction_reach")
     )
-    if correction not in METRIC_DIFFERENCES:
+    if correction not in CENTRAL_DIFFERENCES:
         raise HiresxError(
             f'scheme.interpolation = "{interpolation}" asks for a correction that reaches {correction} nodes; those '
-            f"written reach {' and '.join(map(str, sorted(METRIC_DIFFERENCES)))}",
+            f"written reach {' and '.join(map(str, sorted(CENTRAL_DIFFERENCES)))}",
             f"set correction_reach in kernels/interpolation/{interpolation}.h to one of these",
         )
-    return Stencil(reach, correction, filter_reach=filter_reach)
+    return Stencil(reach, correction, viscous_reach, filter_reach)
+
+
+def largest_diffusion(reach: int) -> float:
+    """Return the largest eigenvalue of minus the central difference taken twice, for unit spacing. `reach`: the number
+    of nodes to each side."""
+    weights = CENTRAL_DIFFERENCES[reach][reach + 1 :]
+    angles = (math.pi * n / 1000 for n in range(1001))
+    return max(sum(2 * w * math.sin(m * angle) for m, w in enumerate(weights, 1)) ** 2 for angle in angles)
 
 
 # What a header of weights/ declares if it has weights for this number of nodes. All headers have weights for five

@@ -37,7 +37,7 @@ from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import place_sponges
 from hiresx.rhs.plans import default_plan, needed_fields
 from hiresx.rhs.sponge import layer_reals
-from hiresx.time.integrators import integrator, remarks
+from hiresx.time.integrators import integrator, remarks, viscous_limit
 from hiresx.time.linearised import VECTORS as IMPLICIT_VECTORS
 from hiresx.time.linearised import linear_solver
 from hiresx.time.reduction import scratch_reals
@@ -150,7 +150,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "stages": scheme.stages,
             "reals_per_padded_point": equations(case).variables * (scheme.registers + _vectors(case)),
             "cfl": scheme.cfl,
-            "viscous_cfl": scheme.viscous_cfl,
+            "viscous_cfl": viscous_limit(case),
             "steady": scheme.steady,
             "implicit": scheme.implicit,
             **({"products": case.implicit.krylov, "largest_cfl": case.implicit.largest_cfl} if scheme.steady else {}),
@@ -338,7 +338,7 @@ def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
     """Return a warning, in a list, if the constant step `time.dt` of `case` makes its time integrator unstable;
     otherwise an empty list. `inviscid`, `viscous`: the largest spectral radii of the flow, in c_ref / L."""
     scheme = integrator(case.time.integrator)
-    stable = largest_step(scheme.cfl, scheme.viscous_cfl, inviscid, viscous)
+    stable = largest_step(scheme.cfl, viscous_limit(case), inviscid, viscous)
     if case.time.dt is None or not case.time.dt > stable:
         return []
     name = case.time.integrator

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.arrays import Size
+from hiresx.base.arrays import Size, triple
 from hiresx.base.kept import Kept
 from hiresx.decomposition import Domain
-from hiresx.decomposition.level_donors import Injection, LevelRows, Line, injections, level_rows
-from hiresx.decomposition.tile_ghosts import TileGhosts, find_level_donors, tile_targets
+from hiresx.decomposition.level_donors import Cells, Injection, LevelShares, injections, level_shares
+from hiresx.decomposition.tile_ghosts import TileGhosts, first_places
 from hiresx.device.call import Calls
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.exchange.patched_ghosts import FLUX, STATE, InterpolatedGhosts, PatchedExchange
+from hiresx.equations import DIRECTIONS
+from hiresx.exchange.filled_lists import ListBoxes, filled_lists
+from hiresx.exchange.patched_ghosts import FLUX, STATE, InterpolatedGhosts, PatchedExchange, Take
 from hiresx.exchange.rows import lists_on_device
-from hiresx.grid.patched import WIDTH
+from hiresx.grid.patched import PATCHED, WIDTH
 from hiresx.mpi.communicator import Communicator
 
 TAG = 5
@@ -33,33 +35,114 @@ class LevelGhosts(PatchedExchange):
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
         kept: Kept,
     ):  # fmt: skip
+        patches = domain.whole.patches
         InterpolatedGhosts.__init__(
-            self, backend, program, comm, domain, states, lambda: find_level_donors(domain.whole)
-        )
+            self, backend, program, comm, domain, states,
+            lambda: [n for n, patch in enumerate(patches) if patch.condition.type == PATCHED],
+        )  # fmt: skip
         self._under = UnderFiner(backend, program, comm, domain, states, kept)
 
-    def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[LevelRows]:
-        return level_rows(domain.whole, domain.cut, found)
+    def _prepare(self, domain: Domain, found: Sequence[Any]) -> None:
+        cut, rank = domain.cut, self._comm.rank
+        owner = np.array([part.rank for part in cut.parts])
+        ghosts = TileGhosts.of(domain.whole, cut, found)
+        shares = level_shares(domain.whole, cut, ghosts)
+        count, giver, taker = shares.count, owner[shares.part], owner[ghosts.part[shares.ghosts]]
+        # Own contributions come first, then those of other ranks in their order. Every rank has all contributions in
+        # the same order, so that both ends of a message agree.
+        comes, leaves = np.flatnonzero(taker == rank), np.flatnonzero((giver == rank) & (taker != rank))
+        row = np.zeros(len(count), int)  # of the first ghost of each box, in its buffer
+        row[comes] = first_places(count[comes], np.where(giver[comes] == rank, -1, giver[comes]))
+        row[leaves] = first_places(count[leaves], taker[leaves])
+        self._held, self._leaving = int(count[comes].sum()), int(count[leaves].sum())
+        self._own = int(count[comes][giver[comes] == rank].sum())
+        self._into = _messages(giver[comes], row[comes] - self._own, count[comes], rank)
+        self._out = _messages(taker[leaves], row[leaves], count[leaves], rank)
+        self._real = np.dtype(self._states[0].real if self._states else np.float64)
 
-    def _targets(self, domain: Domain, found: Sequence[TileGhosts]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return tile_targets(domain.whole, domain.cut, found)
+        places = {state.index: n for n, state in enumerate(self._states)}
+        gives = np.flatnonzero(giver == rank)
+        gives = gives[np.lexsort((taker[gives] != rank, shares.part[gives]))]
+        cells = Cells.of(ghosts, shares, np.flatnonzero(owner[ghosts.part] == rank))
+        points, contributions = cells.points, cells.contributions
+        total, rows = int(points.sum()), int((points * contributions).sum())
+        # The lists of all launches in one array: nodes, where their contributions begin, these, and places of shares.
+        ends = [0, total, 2 * total + 1, 2 * total + 1 + rows, 2 * total + 1 + rows + int(count[gives].sum())]
+        number, first = first_places(points), first_places(points * contributions)
+        of, cell, share = cells.ghosts, cells.cell, cells.share
+        strides = ghosts.strides[of]
+        at_cell, at_share = cells.low - ghosts.low[of], cells.low[cell] - shares.low[share]
+        turn = np.arange(len(cell)) - first_places(contributions)[cell]
+        sizes, line = cells.high - cells.low, np.array([1, 0, 0])
+        lists = filled_lists(
+            self._backend, self._program, ends[-1],
+            [
+                ListBoxes(sizes, ghosts.place[of] + (strides * at_cell).sum(axis=1), strides, number),
+                ListBoxes(points[:, None] ** line, first, contributions[:, None] * line, ends[1] + number),
+                ListBoxes(np.ones((1, 3), int), rows, 0, ends[2] - 1),
+                ListBoxes(
+                    sizes[cell], row[share] + shares.start[share] + (shares.steps[share] * at_share).sum(axis=1),
+                    shares.steps[share], ends[2] + first[cell] + turn, contributions[cell],
+                ),
+                ListBoxes(count[gives, None] ** line, row[gives], line, ends[3] + first_places(count[gives])),
+            ],
+        )  # fmt: skip
+        to, begin, taken, given = (lists[a:b] for a, b in pairwise(ends))
+        launches = _runs(ghosts.part[of] * DIRECTIONS + ghosts.direction[of])
+        number = np.append(number, total)
+        self._takes = [
+            Take(
+                places[int(ghosts.part[of[a]])], int(ghosts.direction[of[a]]), int(number[b] - number[a]),
+                "patched_ghosts", {}, to[number[a] : number[b]], begin[number[a] : number[b] + 1], taken,
+            )
+            for a, b in launches
+        ]  # fmt: skip
+        self._gives = self._boxed_gives(places, ghosts, shares, gives, taker == rank, given)
 
-    def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> "Sequence[_BoxedGive]":
-        lines: dict[Line, int] = {}  # the first column of each
-        columns = 0
-        for line in (line for _, share, *_ in of for line in share.lines):
-            if line not in lines:
-                lines[line] = columns
-                columns += len(line.start)
-        boxed = [_boxes(self._states[place], share, mine, to, lines) for place, share, mine, to, _ in of]
-        start = np.concatenate([np.zeros(0, int), *(line.start for line in lines)])
-        weights = np.concatenate([np.zeros((2, WIDTH, 0)), *(line.weights for line in lines)], axis=-1)
-        *lists, (first,) = lists_on_device(self._backend, [*([to, table] for to, table, _ in boxed), [start]])
-        along = {"columns": columns, "start": first, "weights": self._backend.to_device(weights.astype(self._real))}
+    def _boxed_gives(
+        self, places: Mapping[int, int], ghosts: TileGhosts, shares: LevelShares, gives: np.ndarray, local: np.ndarray,
+        to: Any,
+    ) -> "list[_BoxedGive]":  # fmt: skip
+        """Return the contributions `gives` of parts of this rank, with their data on the device. `places`: the place of
+        each part in the list of parts. `local` (n,): whether each contribution is one to ghosts of this rank. `to`: the
+        places of the contributions in their buffers."""
+        part, d, count = shares.part[gives], ghosts.direction[shares.ghosts[gives]], shares.count[gives]
+        launches = _runs(2 * part + local[gives])
+        begins = first_places(np.array([len(line.start) for line in shares.lines], int))
+        start = np.concatenate([*(line.start for line in shares.lines), np.zeros(1, int)])
+        weights = np.concatenate([np.zeros((2, WIDTH, 0)), *(line.weights for line in shares.lines)], axis=-1)
+        sizes = shares.high[gives] - shares.low[gives]
+        column = begins[shares.line[gives]] + shares.columns[gives]
+        ends = np.stack([column, column + sizes], axis=-1).ravel()
+        least, most = (of.reduceat(start, ends)[::2].reshape(-1, 3) for of in (np.minimum, np.maximum))
+        width = most + shares.widths[gives] - least
+        face, every = np.array([[1, 2], [0, 2], [0, 1]])[d], np.arange(len(gives))
+        sizes_of_face, columns, widths, first = (
+            np.take_along_axis(along, face, axis=1) for along in (sizes, column, width, least)
+        )
+        own = [self._states[places[p]] for p in part.tolist()]
+        strides = np.take_along_axis(np.array([s.strides for s in own], int).reshape(-1, 3), face, axis=1)
+        origin = np.array([s.origin for s in own], int) + (first * strides).sum(axis=1)
+        outwards = ghosts.side[shares.ghosts[gives]]
+        layer = column[every, d] + np.where(outwards > 0, 0, sizes[every, d] - 1)
+        values = sizes[every, d] * widths.prod(axis=1)
+        ahead = np.stack([first_places(count), first_places(values)], axis=1)
+        for a, b in launches:
+            ahead[a:b] -= ahead[a].copy()
+        table = np.column_stack([ahead, d, origin, layer, outwards, sizes_of_face, columns, widths, first])
+        [[boxes, start]] = lists_on_device(self._backend, [[table, start]])
+        along = {
+            "columns": len(start) - 1, "start": start, "weights": self._backend.to_device(weights.astype(self._real)),
+        }  # fmt: skip
+        number, width = np.append(first_places(count), count.sum()), table.shape[1]
         return [
-            _BoxedGive(place, share.widths, values, to, {"box": box, "boxes": len(table), **along}, local)
-            for (place, share, _, _, local), (_, table, values), (to, box) in zip(of, boxed, lists, strict=True)
-        ]
+            _BoxedGive(
+                places[int(part[a])], triple(shares.widths[gives[a]].tolist()), int(values[a:b].sum()),
+                to[number[a] : number[b]], {"box": boxes[width * a : width * b], "boxes": b - a, **along},
+                bool(local[gives[a]]),
+            )
+            for a, b in launches
+        ]  # fmt: skip
 
     def _give_calls(self, what: str, width: int, outgoing: Any, incoming: Any) -> Calls:
         call, layers, shares = self._program.call, [], []
@@ -111,27 +194,17 @@ class _BoxedGive:
     local: bool
 
 
-def _boxes(
-    state: BlockState, share: LevelRows, mine: np.ndarray, to: np.ndarray, lines: Mapping[Line, int]
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the places in the buffer of the contributions number `mine` of `share`, box by box, the rows `level_box`
-    of kernels/level_ghosts.h, and the number of values between its kernels. `to`: the places by contribution. `lines`:
-    the first column of each line."""
-    rows, order, ghosts, values = [], [], 0, 0
-    for box, places in share.boxes_of(mine):
-        face = [d for d in range(3) if d != box.normal]
-        starts = [share.lines[d].start[box.columns[d]] for d in face]
-        first = [start.min() for start in starts]
-        width = [start.max() + share.widths[d] - lo for d, start, lo in zip(face, starts, first, strict=True)]
-        columns = [lines[line] + own for line, own in zip(share.lines, box.columns, strict=True)]
-        layers = columns[box.normal]
-        origin = state.origin + sum(lo * state.strides[d] for d, lo in zip(face, first, strict=True))
-        step = 1 if layers[-1] >= layers[0] else -1
-        of_face = [len(columns[d]) for d in face] + [columns[d][0] for d in face] + width + first
-        rows.append([ghosts, values, box.normal, origin, layers[0], step, *of_face])
-        order.append(places)
-        ghosts, values = ghosts + len(places), values + len(layers) * width[0] * width[1]
-    return to[np.concatenate(order)], np.array(rows), values
+def _runs(numbers: np.ndarray) -> list[tuple[int, int]]:
+    """Return the first place and that after the last of each run of equal numbers, none of which is negative."""
+    return [*pairwise([*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)])] if len(numbers) else []
+
+
+def _messages(other: np.ndarray, first: np.ndarray, count: np.ndarray, rank: int) -> dict[int, tuple[int, int]]:
+    """Return the place of the first contribution and the number of contributions in the message to or from each other
+    rank. `other`, `first`, `count` (n,): the rank, the place and the number of some of these. `rank`: this rank."""
+    return {
+        n: (int(first[other == n].min()), int(count[other == n].sum())) for n in np.unique(other).tolist() if n != rank
+    }
 
 
 class UnderFiner:
@@ -151,8 +224,19 @@ class UnderFiner:
             here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
 
             def copies_of(missing: list[int]) -> list[list[Any]]:
-                lists = lists_on_device(backend, [[here[n].to, here[n].source] for n in missing])
-                return [[*self._copies(here[n], *own)] for n, own in zip(missing, lists, strict=True)]
+                pairs = [here[n].pairs for n in missing]
+                sizes = np.concatenate([some.sizes for some in pairs])
+                first, steps = (
+                    np.concatenate(of, axis=1) for of in zip(*((p.first, p.steps) for p in pairs), strict=True)
+                )
+                ends = np.cumsum([0, *(some.count for some in pairs)]).tolist()
+                number, total = first_places(sizes.prod(axis=1)), ends[-1]
+                boxes = [ListBoxes(sizes, first[n], steps[n], n * total + number) for n in range(2)]
+                lists = filled_lists(backend, program, 2 * total, boxes)
+                return [
+                    [*self._copies(here[n], lists[a:b], lists[total + a : total + b])]
+                    for n, (a, b) in zip(missing, pairwise(ends), strict=True)
+                ]
 
             # Launches of parts that stay are taken from the previous solver.
             copies = kept.together(
@@ -175,7 +259,7 @@ class UnderFiner:
         ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
         for (source, variables), (target, _) in ends:
             yield self._program.call(
-                "copy_halo", (len(e.to), variables, 1), to=to, giving=giving, source=source,
+                "copy_halo", (e.pairs.count, variables, 1), to=to, giving=giving, source=source,
                 source_sv=self._states[e.donor].variable_stride, target=target,
                 target_sv=self._states[e.block].variable_stride, sign=1.0,
             )  # fmt: skip

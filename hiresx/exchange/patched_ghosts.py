@@ -12,7 +12,6 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
-from hiresx.decomposition.tile_ghosts import TileGhosts
 from hiresx.device.call import Calls
 from hiresx.device.fields import declared_field
 from hiresx.device.interface import Backend, Program
@@ -26,7 +25,7 @@ from hiresx.rhs.terms.body_force import acceleration
 STATE, FLUX = "state", "fluxes"
 TAG = 7
 # Data of all ghosts of a patch.
-Located = patched_donors.PatchedDonors | TileGhosts | mirror_points.MirrorSources
+Located = patched_donors.PatchedDonors | mirror_points.MirrorSources
 # The launches that pack and unpack, and the buffers: of outgoing messages, of incoming messages, and those in host
 # memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
@@ -47,7 +46,7 @@ class _Give:
 
 
 @dataclass(frozen=True, eq=False)
-class _Take:
+class Take:
     """Ghosts of one part of this rank behind faces of one direction, and the contributions whose sums are the flow at
     their places. `extra`: further arguments of the `kernel` that computes the ghosts from this flow."""
 
@@ -63,8 +62,8 @@ class _Take:
 
 class InterpolatedGhosts(ABC):
     """Fills ghosts by interpolation of the flow at positions between nodes. `states`: the arrays of the boxes of nodes
-    of this rank. `found`: a function that is called on rank 0 and returns the positions of all ghosts. `any`: whether
-    there are such ghosts.
+    of this rank. `found`: a function that is called on rank 0 and returns the positions of all ghosts, as
+    `_prepare` takes them. `any`: whether there are such ghosts.
 
     Contributions of several boxes to a ghost are added in the order of the boxes. Results of the same partition are
     therefore bit-identical; results of another partition differ by the round-off of these sums. All calls are
@@ -77,12 +76,12 @@ class InterpolatedGhosts(ABC):
         comm: Communicator,
         domain: Domain,
         states: Sequence[BlockState],
-        found: Callable[[], Sequence[Located]],
+        found: Callable[[], Sequence[Any]],
     ):
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
             given = found() if comm.root else None
-        self.located: Sequence[Located] = comm.bcast(given)
+        self.located: Sequence[Any] = comm.bcast(given)
         self.any = bool(self.located)
         self.between_ranks = False
         self._mpi_comm: Any = None
@@ -96,11 +95,11 @@ class InterpolatedGhosts(ABC):
         self.between_ranks = bool(comm.max([float(bool(self._out or self._into))])[0])
         self._made: dict[str, _Prepared] = {}
 
-    def _prepare(self, domain: Domain, found: Sequence[Located]) -> None:
+    def _prepare(self, domain: Domain, found: Sequence[Any]) -> None:
         cut, rank = domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
-        part, flat, along = self._targets(domain, found)
+        part, flat, along = patched_donors.targets(domain.whole, domain.cut, found)
         counts = np.array([f.count for f in found])
         ghosts = np.cumsum([0, *counts])
         # for each place, the ghost whose flow is taken there
@@ -175,11 +174,7 @@ class InterpolatedGhosts(ABC):
                 extra |= self._acceleration(self._states[places[p]])
             takes.append((places[p], int(along[own]), b - a, _kernel(entry), extra))
         lists = lists_on_device(self._backend, numbers)
-        self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
-
-    def _targets(self, domain: Domain, found: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return where the values of all ghosts are stored, as `patched_donors.targets` does."""
-        return patched_donors.targets(domain.whole, domain.cut, found)
+        self._takes = [Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
     def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> Sequence[Any]:
         """Return contributions of parts of this rank, with their data on the device. `of`: for each the place of the

@@ -129,9 +129,9 @@ def _not_positive(bad: NotPositive) -> dict[str, Any]:
 
 def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
     """Return the rectangles of face nodes that belong to no connection and no region, which still need a boundary
-    condition. Each is a dictionary: "block", "face", "nodes", "centre" (x, y, z) and "normal". The normal is the mean
-    outward unit vector, or zero if the rectangle is a closed surface. A whole face that has collapsed to a line also
-    has the key "collapsed"."""
+    condition. Each is a dictionary: "block" (the name), "face", "nodes" (half-open ranges of i, j, k as text, such as
+    "0:33 16:17 0:1"), "centre" (x, y, z) and "normal". The normal is the mean outward unit vector, or zero if the
+    rectangle is a closed surface. A whole face that has collapsed to a line also has the key "collapsed"."""
     found: list[dict[str, Any]] = []
     for b, block in enumerate(grid.blocks):
         held = [(c.face, c.range) for c in grid.connections if c.block == b]

@@ -28,8 +28,8 @@ Counted = AirfoilC | WingCH
 
 class Outline(ABC):
     """Base class of the sections of wings, with chord 1 from (0, 0) to (1, 0), and of the cut behind them. Points are
-    complex numbers x + i y. `focus`: the point z0 at which the square root of the conformal map branches (see
-    `unfold`). `trailing_edge`: the real part of w at the trailing edge."""
+    complex numbers x + i y. `focus`: the branch point of the square root of the conformal map (see `unfold`), inside
+    the section, half the nose radius behind the nose. `trailing_edge`: the real part of w at the trailing edge."""
 
     focus: complex
     trailing_edge: float
@@ -42,10 +42,10 @@ class Outline(ABC):
 
     def unfold(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
         """Return w = sqrt(2 (z - `focus`)), of the shape of the points `z` (complex, x + i y). This conformal map takes
-        the wing section to a nearly straight line. The branch of the square root is chosen so that Im w > 0 on the
-        surface. `side`: positive for points z of the upper side, negative for the lower side. On the upper side the
-        argument of z - focus rises from about 0 on the wake cut to about pi at the nose; on the lower side it falls to
-        -pi. Both sides have the same w at the nose."""
+        the wing section to a nearly straight line. `side`: positive for points z of the upper side, negative for the
+        lower side. On the upper side the argument of z - focus rises from about 0 on the wake cut to about pi at the
+        nose; on the lower side it falls to about -pi, and the root has the opposite sign. Therefore Im w > 0 on both
+        sides of the section, Re w < 0 on the lower side, and both sides have the same w at the nose."""
         turn = np.where(np.asarray(side) > 0, 1j, -1j)
         return np.sqrt(2 * (z - self.focus) / turn) * np.sqrt(turn) * turn.imag
 

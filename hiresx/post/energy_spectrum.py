@@ -31,8 +31,9 @@ def energy_spectrum(
 
     The table has at each time this energy, u' = (2/3 energy)^(1/2), the integral length pi/(2 u'^2) int E/k dk, and
     Taylor's length lambda from lambda^2 = 15 u'^2/(2 int k^2 E dk) (Pope, Turbulent Flows, 2000, section 6.5). In
-    viscous flow it also has Re_lambda = u' lambda Re_c, for a density and a viscosity of 1. Raises HiresxError for a
-    grid of several blocks, and for a grid that is not periodic and uniform in three directions."""
+    viscous flow it also has Re_lambda = u' lambda Re_c, where Re_c = rho_ref c_ref L / mu_ref is `gas.reynolds`. This
+    is the Reynolds number of a gas with the reference density and viscosity. Raises HiresxError for a grid of several
+    blocks, and for a grid that is not periodic and uniform in three directions."""
     run = as_run(run)
     since, until = -np.inf if start is None else start, np.inf if end is None else end
     series = run.series(VELOCITIES, since, until, every, subset)

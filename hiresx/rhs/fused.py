@@ -21,9 +21,10 @@ class Fused(InviscidPlan):
 
     @property
     def marks(self) -> dict[str, Any]:
-        """Arguments of the kernels across i that restrict the shock-capturing part of the hybrid scheme to groups of
-        nodes where the shock sensor acts. Here only `march`, the number of planes that a thread block of the marking
-        kernel visits."""
+        """Arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k. With them it
+        restricts the shock-capturing part of the hybrid scheme to tiles of nodes in which the shock sensor acts
+        (kernels/sensed_tiles.h). `march`: the number of planes of a chunk of the kernel that marks these tiles. In this
+        plan no kernel marks tiles, and the number has no effect."""
         return {"march": 1}
 
     @staticmethod

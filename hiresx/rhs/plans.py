@@ -37,8 +37,8 @@ def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
 
 
 def fluxes_ahead(plan: str) -> bool:
-    """Return whether the order of computation called `plan` computes the viscous fluxes before the inviscid terms,
-    which then need no temporary memory."""
+    """Return whether the order of computation called `plan` computes the viscous fluxes before the inviscid terms. It
+    does so where the inviscid terms need no temporary memory, except in the plan `compact`."""
     return plan != compact.NAME and not PLANS[plan].work()
 
 

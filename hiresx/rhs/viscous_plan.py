@@ -22,11 +22,12 @@ class Viscous:
     and `fluxes[d]` (momentum, energy and the scalars) are views of the block's arrays.
 
     The ghosts of `w` are filled before the fluxes, the ghosts of `fluxes` before the differences. `reynolds`: the
-    Reynolds number. `remote`: the faces whose ghosts come from another rank; launches that need these ghosts are
-    separate. `ahead`: whether the fluxes are computed before the inviscid terms. If so, the launches of the fluxes wait
-    for ghosts of the state (`late`: the faces `remote`), and `w` uses the memory of the rates `r`, to which no term has
-    written yet. Otherwise the launches of the differences wait for ghosts of the fluxes. `carried`: directions in which
-    the inviscid terms also compute the viscous differences.
+    Reynolds number. `reach`: the number of nodes that the central differences read on each side. `remote`: the faces
+    whose ghosts come from another rank; launches that need these ghosts are separate. `ahead`: whether the fluxes are
+    computed before the inviscid terms. If so, the launches of the fluxes wait for ghosts of the state (`late`: the
+    faces `remote`), and `w` uses the memory of the rates `r`, to which no term has written yet. Otherwise the launches
+    of the differences wait for ghosts of the fluxes. `carried`: directions in which the inviscid terms also compute the
+    viscous differences.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Viscous:
         program: Program,
         state: BlockState,
         reynolds: float,
+        reach: int,
         remote: Set[str] = frozenset(),
         carried: Set[int] = frozenset(),
         ahead: bool = False,
@@ -69,15 +71,13 @@ class Viscous:
 
         padded = _size_with_ghosts(s)
         self.primitives = _launches(padded, self.late, lambda box: primitives(program, s, self.w, box), max(s.halo))
-        self.flux = _launches(s.size, self.late, flux)
+        self.flux = _launches(s.size, self.late, flux, reach)
         self.difference = Launches([], [])
         if any(left.values()):
-            self.difference = _launches(s.size, none if ahead else remote, difference)
+            self.difference = _launches(s.size, none if ahead else remote, difference, reach)
 
 
-def _launches(
-    size: tuple[int, int, int], remote: Set[str], call: Callable[[Range], Call], depth: int = REACH
-) -> Launches:
+def _launches(size: tuple[int, int, int], remote: Set[str], call: Callable[[Range], Call], depth: int) -> Launches:
     inner = inner_box(size, remote, depth)
     return Launches([call(inner)], [call(box) for box in shells(size, inner)])
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,11 @@ from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
 from hiresx.decomposition.flags import CRITERIA, Flags, criterion, looked_at, marks
 from hiresx.decomposition.hierarchy import Choosing, Hierarchy
+from hiresx.decomposition.levels import part_on_level
 from hiresx.decomposition.refinement import Taken, boxes_of
 from hiresx.device.state import BlockState
-from hiresx.grid.blocks import FACES, Range, shift_range, whole_box
+from hiresx.exchange.rows import lists_on_device
+from hiresx.grid.blocks import FACES, Range, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.mpi.communicator import Communicator
 from hiresx.solver import Solver
@@ -29,25 +32,25 @@ def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
     flags = Flags(hierarchy)
     with solver.comm.together():
         looked = [state for state in solver.states if levels.tiles[state.part.whole].level < hierarchy.finest]
-        for state, marked in zip(looked, marks_of_flow(ground, solver, looked), strict=True):
-            tile = levels.tiles[state.part.whole]
-            box = shift_range(state.part.box, triple(lo for lo, _ in tile.box))
-            flags.add(tile.level, tile.base, box, marked)
+        on_levels = [part_on_level(levels, state.part) for state in looked]
+        tiles = [(tile.level, tile.base, tile.box) for tile in on_levels]
+        alike = [flags.alike(*tile) for tile in tiles]
+        largest = _largest_marks(solver, marks_of_flow(ground, solver, looked), alike)
+        for tile, marked, first in zip(tiles, largest, alike, strict=True):
+            flags.add(*tile, marked, first)
     flags.together()
     return hierarchy.choice.choose(flags.tiles_wanted(hierarchy.of(levels.tiles)))
 
 
-def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) -> list[np.ndarray]:
+def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) -> list[Any]:
     """Return, for each of the blocks `states`, the marks (nk, nj, ni) that the refinement criterion gives its nodes
-    (see `hiresx.decomposition.flags.marks`), computed on the device. `ground`: the grid and its division."""
+    (see `hiresx.decomposition.flags.marks`), computed on the device and stored
+    there. `ground`: the grid and its division."""
     assert ground.hierarchy is not None
     table = ground.hierarchy.table
     assert table.criterion is not None
     physical = {(patch.block, patch.face) for patch in ground.whole.patches if patch.condition.type != PATCHED}
-    # The marks of all parts are copied to the host at once.
-    ends = np.cumsum([0, *(prod(state.size) for state in states)]).tolist()
-    every = solver.backend.zeros((ends[-1],), "int8")
-    found = [every[a:b].reshape(state.size[::-1]) for (a, b), state in zip(pairwise(ends), states, strict=True)]
+    found = [solver.backend.empty(state.size[::-1], "int8") for state in states]
     numbers = {
         "criterion": CRITERIA.index(table.criterion), "floor": table.floor, "coarsen": table.coarsen_above,
         "refine": table.refine_above,
@@ -62,8 +65,31 @@ def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) 
         for state, marked in zip(states, found, strict=True)
     ]  # fmt: skip
     solver.program.prepare(calls)()
-    marks = solver.backend.to_host(every)
-    return [marks[a:b].reshape(state.size[::-1]) for (a, b), state in zip(pairwise(ends), states, strict=True)]
+    return found
+
+
+def _largest_marks(solver: Solver, marks: Sequence[Any], alike: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Return the largest marks (k, j, i) in boxes of nodes. `marks`: those of the nodes of each part, on the device.
+    `alike`: for each part the first nodes of the boxes along i, j and k. The device finds them, and those of all parts
+    are copied to the host at once."""
+    backend, shapes = solver.backend, [[len(first) for first in reversed(of)] for of in alike]
+    ends = np.cumsum([0, *map(prod, shapes)]).tolist()
+    every = backend.empty((ends[-1],), "int8")
+    bounds = [
+        [np.append(first, n) for first, n in zip(of, own.shape[::-1], strict=True)]
+        for of, own in zip(alike, marks, strict=True)
+    ]
+    lists = lists_on_device(backend, [[np.concatenate(of)] for of in bounds])
+    calls = [
+        solver.program.call(
+            "largest_marks", triple(shape[::-1]), nodes_i=own.shape[2], nodes_j=own.shape[1], boxes_i=shape[2],
+            boxes_j=shape[1], ends=of, marks=own, largest=every[a:b],
+        )
+        for own, shape, [of], (a, b) in zip(marks, shapes, lists, pairwise(ends), strict=True)
+    ]  # fmt: skip
+    solver.program.prepare([calls])()
+    found = backend.to_host(every)
+    return [found[a:b].reshape(shape) for shape, (a, b) in zip(shapes, pairwise(ends), strict=True)]
 
 
 def _closed(ground: Domain, state: BlockState, physical: set[tuple[int, str]]) -> int:

@@ -6,7 +6,7 @@ polynomials and of linear interpolation differ by a tenth or more, the linear va
 as for ghosts of tiles (kernels/interpolated.h).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, product
 from math import prod
@@ -22,8 +22,10 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
+from hiresx.exchange.rows import lists_on_device
 from hiresx.grid.blocks import Range, common_boxes, intersection, shift_range, slices, whole_box
 from hiresx.grid.cutting import within
+from hiresx.grid.patched import WIDTH
 from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver
 from hiresx.solver.held_blocks import HeldBlock
@@ -39,7 +41,7 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
     """Set the state of the new `solver` after a change of the tiles of finer levels. `held`: the state of this rank on
     the previous tiles. `before`: the previous levels. `ground`: the grid of the new solver and its division. A block of
     the new solver that uses an array `q` of `held` already has its state and is not changed. Nodes that the previous
-    tiles had are copied on the device. The other nodes are interpolated on the host. All ranks must call this."""
+    tiles had are copied on the device. The other nodes are interpolated there. All ranks must call this."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
     # On each level every block of the grid is one array, however its tiles were and will be joined to blocks.
@@ -73,17 +75,15 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
             ]
         if windows:
             coarser = [piece(tiles[n], nodes) for n, nodes in own.items() if tiles[n].level == level - 1]
-            _prolong(windows, coarser, parts, own, solver)
+            _prolong(windows, coarser, parts, solver)
 
 
 def _prolong(
-    windows: Sequence["_CoarseNodes"], coarser: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any],
-    solver: Solver,
+    windows: Sequence["_CoarseNodes"], coarser: Sequence[Piece], parts: Sequence[Part], solver: Solver
 ) -> None:  # fmt: skip
-    """Interpolate the nodes `windows` of all ranks, and set those of this rank in its parts, the arrays `into`.
-    `coarser`: the state of this rank on the coarser level. The windows of a rank are copied to the host together, and
-    the nodes to the device together. Collective."""
-    comm, backend, gas = solver.comm, solver.backend, Gas.of(solver.case)
+    """Interpolate the nodes `windows` of all ranks, and set those of this rank on the device. `coarser`: the state of
+    this rank on the coarser level. Collective."""
+    comm, backend, states = solver.comm, solver.backend, {state.index: state for state in solver.states}
     mine = [window for window in windows if parts[window.place].rank == comm.rank]
     variables, kind = solver.layout.equations.variables, np.dtype(solver.layout.storage.stored)
     ends = np.cumsum([0, *(variables * prod(sizes(window.box)) for window in mine)]).tolist()
@@ -102,35 +102,33 @@ def _prolong(
     fill(coarser, wanted, targets, comm, backend)
     if not mine:
         return
-    values = backend.to_host(given)
-    made = []
-    for window, (a, b) in zip(mine, pairwise(ends), strict=True):
-        coarse = values[a:b].reshape(variables, *sizes(window.box))
-        assert not np.isnan(coarse).any()  # the coarser level surrounds every tile
-        made.append(interpolate(coarse, window.weights, gas))
-    values = backend.to_device(np.concatenate([new.ravel() for new in made]))
-    first = 0
-    for window, new in zip(mine, made, strict=True):
-        target = into[window.place][(..., *slices(within(parts[window.place].box, window.nodes)))]
-        backend.copy(target, values[first : first + new.size].reshape(new.shape))
-        first += new.size
+    lists = lists_on_device(backend, [[np.concatenate([start for start, _ in window.lines])] for window in mine])
+    weights = [np.concatenate([own for _, own in window.lines], axis=-1) for window in mine]
+    real = np.dtype(states[mine[0].place].real)
+    whole, first = backend.to_device(np.concatenate([own.ravel() for own in weights]).astype(real)), 0
+    for window, coarse, [start], own in zip(mine, arrays, lists, weights, strict=True):
+        state, box = states[window.place], within(parts[window.place].box, window.nodes)
+        size, wide = sizes(window.nodes)[::-1], coarse.shape[:0:-1]
+        at = state.place | {"o": state.origin + sum(lo * by for (lo, _), by in zip(box, state.strides, strict=True))}
+        solver.program.launch(
+            "new_tile_nodes", size, **at, sv=state.variable_stride, nodes_i=size[0], nodes_j=size[1],
+            columns=len(start), **dict(zip(("wi", "wj", "wk"), wide, strict=True)), start=start,
+            weights=whole[first : first + own.size], coarse=coarse, q=state.q,
+        )  # fmt: skip
+        first += own.size
 
 
 class _CoarseNodes:
     """The nodes of the coarser level from which the new `nodes` of the part number `place` are interpolated. `number`:
     the number of their array. `space`: the space of all nodes there. `box`: in the indexes of that level, also beyond a
-    block's ends if the block continues in itself. `weights`: for each direction (2, nodes, nodes of the window), of
-    sixth order and linear."""
+    block's ends if the block continues in itself. `lines`: for each direction the result of `_line`."""
 
     def __init__(self, place: int, nodes: Range, number: int, space: Space):
         self.place, self.nodes, self.number, self._space = place, nodes, number, space
-        box, weights = [], []
-        for (lo, hi), n, wrap in zip(nodes, space.size, space.wrapped, strict=True):
-            ends, made = _line(lo, hi, n, wrap is not None and wrap.step == n)
-            box.append(ends)
-            weights.append(made)
-        self.box: Range = triple(box)
-        self.weights = weights
+        ends = zip(nodes, space.size, space.wrapped, strict=True)
+        made = [_line(lo, hi, n, wrap is not None and wrap.step == n) for (lo, hi), n, wrap in ends]
+        self.box: Range = triple(box for box, *_ in made)
+        self.lines = [(start, weights) for _, start, weights in made]
 
     def shares(self) -> Iterator[tuple[Range, Range]]:
         """Boxes in the window, counted from its first node, and the nodes of the level before that these are."""
@@ -144,27 +142,28 @@ class _CoarseNodes:
 
 
 @lru_cache(maxsize=1024)
-def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.ndarray]:
+def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
     """Return, for a direction of a level that has `n` nodes on the coarser level, the nodes of the coarser level from
-    which the nodes lo ... hi - 1 are interpolated, and the weights (2, hi - lo, nodes), of sixth order and linear."""
+    which the nodes lo ... hi - 1 are interpolated. Also returns the first of these for each node (hi - lo,), counted
+    from their first one, and the weights (2, WIDTH, hi - lo), of sixth order and linear."""
     if n == 1:
-        return (0, 1), np.ones((2, 1, 1))
+        return (0, 1), np.zeros(1, int), np.tile(np.eye(WIDTH)[:, :1], (2, 1, 1))
     xi = np.arange(lo, hi) / 2
     base, weights = stencils(xi, *((int(xi[0]) - n, int(xi[-1]) + n) if wrapped else (0, n)))
-    first, last = int(base.min()), int(base.max()) + weights.shape[1]
-    made = np.zeros((2, hi - lo, last - first))
-    rows = np.arange(hi - lo)[:, None]
-    columns = base[:, None] - first + np.arange(weights.shape[1])
-    made[0, rows, columns] = weights
-    made[1, rows, columns] = linear(xi[:, None], base[:, None])[:, 0]
-    return (first, last), made
+    first, last = int(base.min()), int(base.max()) + WIDTH
+    return (first, last), base - first, np.stack([weights.T, linear(xi[:, None], base[:, None])[:, 0].T])
 
 
 def line_weights(nodes: int, step: int) -> np.ndarray:
     """Return interpolation weights (2, nodes, coarser nodes) along one direction of a block of the grid with `nodes`
     nodes: first of sixth order, then linear. If `step` is 1 the coarser block has the same nodes along this direction;
     if `step` is 2, every second one."""
-    return np.stack([np.eye(nodes)] * 2) if step == 1 else _line(0, nodes, (nodes + 1) // 2, False)[1]
+    if step == 1:
+        return np.stack([np.eye(nodes)] * 2)
+    (first, last), start, weights = _line(0, nodes, (nodes + 1) // 2, False)
+    made = np.zeros((2, nodes, last - first))
+    made[:, np.arange(nodes), start + np.arange(WIDTH)[:, None]] = weights
+    return made
 
 
 def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:

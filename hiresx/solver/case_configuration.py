@@ -24,6 +24,7 @@ def configuration(case: Case) -> Configuration:
     formulas, values = source_formulas(case)
     names = [*GAS_CONSERVED, *(f"scalars.{scalar.name}" for scalar in case.scalar)]
     regularised = scheme.inviscid == "regularised"
+    reach = case.stencil.difference_reach
     return Configuration(
         interpolation=scheme.interpolation,
         weights="linear" if regularised else scheme.weights,
@@ -37,8 +38,11 @@ def configuration(case: Case) -> Configuration:
         inviscid=scheme.inviscid,
         sensor=scheme.hybrid.sensor if scheme.inviscid == "hybrid" else Configuration.sensor,
         stress=scheme.regularised.stress,
-        # Within the ghost layers of the interpolation a filter needs no kernels of its own.
-        filter_reach=0 if case.stencil.halo == stencil(scheme.interpolation).halo else case.stencil.filter_reach,
+        # Within the ghost layers of the other stencils a filter needs no kernels of its own.
+        filter_reach=0
+        if case.stencil.halo == stencil(scheme.interpolation, viscous_reach=reach).halo
+        else case.stencil.filter_reach,
+        viscous_reach=reach,
         precision=scheme.precision,
         reference=_reference(case) if STORAGE[scheme.precision].carries else (),
         viscosity=INVISCID if inviscid else gas.viscosity.law,

@@ -52,8 +52,10 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
 
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
     """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks of the implicit integrator, as float64
-    or float32. `kept`: the stored array in the order of the sweeps; with float32, each float64 contains two numbers.
-    `variables`: the number of rows and columns of a block. `precision`: the number format of the sweeps."""
+    or float32. `kept` (reals, k, j, i): the stored array, with the nodes in the order in which the sweeps store them;
+    with float32, each float64 contains two numbers. Its first `packed_reals(variables**2, precision)` reals are used.
+    The result has the nodes of `kept` in the order of the grid. `variables`: the number of rows and columns of a block.
+    `precision`: the number format of the sweeps."""
     return unpacked_inverses(in_grid_order(kept), variables, precision)
 
 

@@ -169,7 +169,7 @@ class Solver:
 
     @property
     def clock(self) -> StepClock:
-        """The clock on the device, from which launches of `look_at_steps` read the time at the start of a step."""
+        """The clock on the device, from which the launches given to `look_at_steps` read the time at a step's start."""
         return self._conditions.clock
 
     # ---- the step

@@ -80,10 +80,11 @@ class Terms:
         carried = possible - remote_directions
         # For blocks that stay, the launches of the previous solver are used again.
         how = plan, carried, self.viscous_first
+        reach = case.stencil.difference_reach
         self.viscous = [
             blocks.kept(
                 ("viscous", how, remote), (s,),
-                partial(viscous_plan.Viscous, blocks.program, s, reynolds, remote, carried, self.viscous_first),
+                partial(viscous_plan.Viscous, blocks.program, s, reynolds, reach, remote, carried, self.viscous_first),
             )
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous

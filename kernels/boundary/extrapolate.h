@@ -72,9 +72,9 @@ KERNEL(outflow_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     for (int v = 0; v < variables; ++v) {
         work_real *f = flux + v * sv + p;
         const real at_face = f[0];
-        real ghosts[difference_reach];
+        real ghosts[viscous_reach];
         extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
-        for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = at_face + share * (ghosts[l] - at_face);
+        for (int l = 0; l < viscous_reach; ++l) f[-(l + 1) * sn] = at_face + share * (ghosts[l] - at_face);
     }
 }
 #endif

@@ -123,7 +123,7 @@ KERNEL(modelled_wall_flux, int i, int j, int k, int o, int s1, int s2, int sn, s
         given[c] = area * modelled[c * count + at];
         given[3] += wall[c] * given[c];
     }
-    for (int l = 0; l <= difference_reach; ++l) {
+    for (int l = 0; l <= viscous_reach; ++l) {
         const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
         const real normal = (n[0] * flux[from] + n[1] * flux[sv + from] + n[2] * flux[2 * sv + from]) / area2;
         if (l == 0) {

@@ -414,20 +414,20 @@ KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     if (heat != nullptr)
         passing = -direction * heat[at]
                   * square_root(m[p] * m[p] + m[sv + p] * m[sv + p] + m[2 * sv + p] * m[2 * sv + p]);
-    real energy[4], ghosts[difference_reach], carried[difference_reach];
-    for (int l = 0; l < difference_reach; ++l) carried[l] = real(0);
+    real energy[4], ghosts[viscous_reach], carried[viscous_reach];
+    for (int l = 0; l < viscous_reach; ++l) carried[l] = real(0);
     for (int l = 0; l <= 3; ++l) energy[l] = l == 0 ? passing : real(flux[3 * sv + p + (long long)l * sn]);
     real at_wall = real(0);
     for (int c = 0; c < 3; ++c) {
         work_real *f = flux + c * sv + p;
         for (int l = 1; l <= 3; ++l) energy[l] -= wall[c] * f[l * sn];
         extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
-        for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l], carried[l] += wall[c] * ghosts[l];
+        for (int l = 0; l < viscous_reach; ++l) f[-(l + 1) * sn] = ghosts[l], carried[l] += wall[c] * ghosts[l];
         at_wall += wall[c] * f[0];
     }
     extrapolated([&](int l) { return energy[l]; }, 3, ghosts);
     work_real *f = flux + 3 * sv + p;
     f[0] = at_wall + passing;
-    for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];
+    for (int l = 0; l < viscous_reach; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];
 }
 #endif

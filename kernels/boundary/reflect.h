@@ -149,13 +149,13 @@ KERNEL(viscous_mirrored, int i, int j, int k, int o, int s1, int s2, int sn, str
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
-    real state[4][gas_variables], parabola[gas_gradients][difference_reach];
+    real state[4][gas_variables], parabola[gas_gradients][viscous_reach];
     const real share = smooth_share(q, p, sn, sv, state);
     for (int v = 0; v < gas_gradients; ++v) {
         const work_real *f = flux + v * sv + p;
         extrapolated([&](int l) { return real(f[l * sn]); }, 2, parabola[v]);
     }
-    for (int l = 1; l <= difference_reach; ++l) {
+    for (int l = 1; l <= viscous_reach; ++l) {
         const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
         const real normal =
             real(2) * (n[0] * flux[from] + n[1] * flux[sv + from] + n[2] * flux[2 * sv + from]) / area2;

@@ -12,10 +12,10 @@
 // The ghosts of a polynomial of degree 4 through the inner nodes at(0), at(1), ..., with `share` of what it differs from
 // the straight line.
 template <class At> HD void drawn_quartic(const At &at, real share, real *ghosts) {
-    real straight[difference_reach];
+    real straight[viscous_reach];
     extrapolated(at, 4, ghosts);
     extrapolated(at, 1, straight);
-    for (int l = 0; l < difference_reach; ++l) ghosts[l] = straight[l] + share * (ghosts[l] - straight[l]);
+    for (int l = 0; l < viscous_reach; ++l) ghosts[l] = straight[l] + share * (ghosts[l] - straight[l]);
 }
 
 KERNEL(subsonic_primitives, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
@@ -25,9 +25,9 @@ KERNEL(subsonic_primitives, int i, int j, int k, int o, int s1, int s2, int sn, 
     const real share = smooth_share(q, p, sn, sv, state);
     for (int v = 0; v < gas_gradients; ++v) {
         work_real *f = w + v * sv + p;
-        real ghosts[difference_reach];
+        real ghosts[viscous_reach];
         drawn_quartic([&](int l) { return real(f[l * sn]); }, share, ghosts);
-        for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l];
+        for (int l = 0; l < viscous_reach; ++l) f[-(l + 1) * sn] = ghosts[l];
     }
 }
 
@@ -47,9 +47,9 @@ KERNEL(subsonic_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stri
        const_state_field<gas_variables> q, const_state_field<1> scalar, work_field<1> w) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const ScalarLine line(q, scalar, p, sn, sv, transported);
-    real ghosts[difference_reach];
+    real ghosts[viscous_reach];
     drawn_quartic([&](int l) { return line.s[l]; }, line.share, ghosts);
-    for (int l = 0; l < difference_reach; ++l) w[p - (long long)(l + 1) * sn] = ghosts[l];
+    for (int l = 0; l < viscous_reach; ++l) w[p - (long long)(l + 1) * sn] = ghosts[l];
 }
 #endif
 
@@ -58,7 +58,7 @@ KERNEL(subsonic_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stri
 KERNEL(subsonic_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real inner[extrapolated_from][gradient_variables], ghosts[gas_gradients][difference_reach];
+    real inner[extrapolated_from][gradient_variables], ghosts[gas_gradients][viscous_reach];
     real state[4][gas_variables];
     const real share = smooth_share(q, p, sn, sv, state);
     for (int l = 0; l < extrapolated_from; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
@@ -70,11 +70,10 @@ KERNEL(subsonic_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn,
 // The ghosts of a normal flux f, by cubics. The last one, which only the difference at the face's node uses, is set such
 // that this difference is zero.
 HD void close_flux(work_real *f, int sn, real share, real steep) {
-    constexpr real one = difference_weights[0], two = difference_weights[1], three = difference_weights[2];
     const real at_face = f[0];
-    real ghosts[difference_reach];
+    real ghosts[viscous_reach];
     extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
-    for (int l = 0; l < difference_reach - 1; ++l) {
+    for (int l = 0; l < viscous_reach - 1; ++l) {
         real ghost = ghosts[l];
         if (steep > real(0)) {
             real second = at_face;
@@ -83,8 +82,9 @@ HD void close_flux(work_real *f, int sn, real share, real steep) {
         }
         f[-(l + 1) * sn] = at_face + share * (ghost - at_face);
     }
-    const real others = one * (real(f[sn]) - real(f[-sn])) + two * (real(f[2 * sn]) - real(f[-2 * sn]));
-    f[-3 * sn] = real(f[3 * sn]) + others / three;
+    constexpr int last = viscous_reach;
+    const real others = nodal_derivative<real>([&](int l) { return real(f[(l == -last ? last : l) * sn]); });
+    f[-last * sn] = real(f[last * sn]) + others / central_weight<last>(last);
 }
 
 KERNEL(subsonic_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
@@ -100,9 +100,9 @@ KERNEL(subsonic_scalar_state, int i, int j, int k, int o, int s1, int s2, int sn
        const_state_field<gas_variables> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const ScalarLine line(q, scalar, p, sn, sv, transported);
-    real ghosts[difference_reach];
+    real ghosts[viscous_reach];
     drawn_quartic([&](int l) { return line.s[l]; }, line.share, ghosts);
-    for (int l = 0; l < difference_reach; ++l) {
+    for (int l = 0; l < viscous_reach; ++l) {
         const long long to = p - (long long)(l + 1) * sn;
         scalar[to] = q[to] * ghosts[l];
     }

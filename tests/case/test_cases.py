@@ -33,7 +33,6 @@ THINNED = {
     ("planar-jet", "three-d"): ("grid.nk=8",),
     ("planar-jet", "paper"): ("grid.nk=1",),
     ("onera-m6", "euler"): ("parameters.resolution=0.6",),
-    ("onera-m6", "fine"): ("parameters.resolution=0.6",),
     **{("round-jet", preset): ("grid.exit_spacing=0.08", "grid.stretching=[1.05,1.15]")
        for preset in (None, "axisymmetric", "ideal", "screech")},
 }  # fmt: skip

@@ -1,15 +1,18 @@
 """The ghosts of tiles as sums over nodes of the level before, against the interpolation of each ghost by itself."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from hiresx.case import Case
 from hiresx.decomposition import Part, domain, padded_shape
-from hiresx.decomposition.level_donors import GhostBox, level_rows
+from hiresx.decomposition.level_donors import Cells, injections, level_shares
 from hiresx.decomposition.levels import stencils
 from hiresx.decomposition.patched_donors import linear
-from hiresx.decomposition.tile_ghosts import find_level_donors
+from hiresx.decomposition.tile_ghosts import TileGhosts
 from hiresx.grid.blocks import whole_box
+from hiresx.grid.patched import PATCHED
 
 REGIONS = {
     "inside, and at both ends of the period": [{"level": 2, "i": [0, 3], "j": [9, 14]}],
@@ -53,7 +56,7 @@ def made(region, periodic, parts, n=(24, 24, 1)):
 def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, parts):
     ground = made(region, periodic, parts)
     whole, halo = ground.whole, ground.halo
-    found = find_level_donors(whole)
+    ghosts = ghosts_of(ground)
     values = {}  # of each part of a level with ghosts, its numbers of the whole level
     for p, part in enumerate(ground.cut.parts):
         tile = whole.levels.tiles[part.whole]
@@ -62,31 +65,24 @@ def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, par
         padded = np.full(padded_shape(ground.cut.blocks[p], halo), np.nan)
         padded[0, halo : halo + len(j), halo : halo + len(i)] = np.sin(i % n) + np.cos(2.0 * j)[:, None]
         values[p] = padded.ravel()
-    cut_blocks = ground.cut.blocks
-    sums = np.zeros((2, sum(f.index.shape[1] for f in found)))
-    for rows in level_rows(whole, ground.cut, found):
-        of_part, seen = cut_blocks[rows.part], 0
-        own = values[rows.part].reshape(padded_shape(of_part, halo))
-        for box, places in rows.boxes_of(np.arange(len(rows.ghost))):
-            nodes, weights = [], []
-            for line, column, width, n in zip(rows.lines, box.columns, rows.widths, of_part.size, strict=True):
-                nodes.append(line.start[column][:, None] + np.arange(width) + (halo if n > 1 else 0))
-                weights.append(line.weights[:, :width, column])
-            flow = own[
-                nodes[2][:, None, None, :, None, None], nodes[1][:, None, None, :, None], nodes[0][:, None, None, :]
-            ]
-            found_there = np.einsum("zyxcba,wax,wby,wcz->wzyx", flow, *weights)
-            layers_first = np.moveaxis(found_there, 3 - box.normal, 1)
-            sums[:, rows.ghost[places]] += layers_first.reshape(2, -1)
-            seen += len(places)
-        assert seen == len(rows.ghost)
-    number = 0
-    assert found
-    for entry in found:
-        tile = whole.levels.tiles[whole.patches[entry.place].block]
-        space = whole.levels.spaces[tile.level - 1, tile.base]
-        for at in entry.index.T:
-            xi = [(n + lo) / 2 for n, (lo, _) in zip(at[:2], tile.box[:2], strict=True)]
+    shares = level_shares(whole, ground.cut, ghosts)
+    sums = [np.zeros((2, *size[::-1])) for size in ghosts.high - ghosts.low]
+    for n, (p, box) in enumerate(zip(shares.part, shares.ghosts, strict=True)):
+        of_part, size = ground.cut.blocks[p], shares.high[n] - shares.low[n]
+        own = values[p].reshape(padded_shape(of_part, halo))
+        nodes, weights = [], []
+        for d, width in enumerate(shares.widths[n]):
+            line, column = shares.lines[shares.line[n, d]], shares.columns[n, d] + np.arange(size[d])
+            nodes.append(line.start[column][:, None] + np.arange(width) + (halo if of_part.size[d] > 1 else 0))
+            weights.append(line.weights[:, :width, column])
+        flow = own[nodes[2][:, None, None, :, None, None], nodes[1][:, None, None, :, None], nodes[0][:, None, None, :]]
+        at = (slice(lo, lo + n) for lo, n in zip(shares.low[n] - ghosts.low[box], size, strict=True))
+        sums[box][(..., *reversed([*at]))] += np.einsum("zyxcba,wax,wby,wcz->wzyx", flow, *weights)
+    assert len(sums)
+    for level, base, low, found in zip(ghosts.level, ghosts.base, ghosts.low, sums, strict=True):
+        space = whole.levels.spaces[level - 1, base]
+        for place in np.ndindex(found.shape[1:]):
+            xi = [(n + lo) / 2 for n, lo in zip(place[:0:-1], low, strict=False)]
             weights, nodes = [], []
             for d, n in enumerate(space.size[:2]):
                 wrapped = space.wrapped[d] is not None and space.wrapped[d].step == n
@@ -96,22 +92,60 @@ def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, par
                 weights.append(np.concatenate([sixth, second]))
             flow = np.sin(nodes[0] % space.size[0]) + np.cos(2.0 * nodes[1])[:, None]
             wanted = np.einsum("wi,wj,ji->w", *weights, flow)
-            assert sums[:, number] == pytest.approx(wanted, abs=1e-13)
-            number += 1
+            assert found[(slice(None), *place)] == pytest.approx(wanted, abs=1e-13)
 
 
-def test_some_ghosts_of_a_box_are_boxes():
-    """As where parts of a tile belong to several ranks: an angle of ghosts in each of two layers."""
-    box = GhostBox(1, (np.arange(10, 15), np.array([3, 2]), np.arange(20, 24)))
-    assert box.shape == (2, 4, 5)
-    chosen = np.zeros(box.shape, bool)
-    chosen[:, 1:, :2] = chosen[:, 2, :] = True
-    numbers = np.flatnonzero(chosen)
-    layer, k, i = np.nonzero(chosen)
-    found = [*box.boxes_of(numbers)]
-    assert len(found) > 1
-    assert sorted(np.concatenate([places for _, places in found])) == [*range(len(numbers))]
-    for own, places in found:
-        columns = np.stack(np.meshgrid(own.columns[1], own.columns[2], own.columns[0], indexing="ij")).reshape(3, -1)
-        wanted = box.columns[1][layer[places]], box.columns[2][k[places]], box.columns[0][i[places]]
-        np.testing.assert_array_equal(columns, wanted)
+def ghosts_of(ground):
+    patches = [n for n, patch in enumerate(ground.whole.patches) if patch.condition.type == PATCHED]
+    return TileGhosts.of(ground.whole, ground.cut, patches)
+
+
+@pytest.mark.parametrize("parts", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])
+def test_every_ghost_is_in_one_cell_with_all_contributions_to_it(parts):
+    ground = made(REGIONS["inside, and at both ends of the period"], True, parts)
+    ghosts = ghosts_of(ground)
+    shares = level_shares(ground.whole, ground.cut, ghosts)
+    chosen = np.arange(0, len(ghosts.part), 2)  # as if the others were those of another rank
+    cells = Cells.of(ghosts, shares, chosen)
+    order = ghosts.part[cells.ghosts] * 3 + ghosts.direction[cells.ghosts]
+    assert (np.diff(order) >= 0).all() and cells.contributions.max() > 1
+    ends = np.cumsum(cells.contributions)[:-1]
+    seen = {box: np.zeros(ghosts.high[box] - ghosts.low[box], int) for box in chosen.tolist()}
+    for box, low, high, own in zip(cells.ghosts, cells.low, cells.high, np.split(cells.share, ends), strict=True):
+        seen[box][tuple(map(slice, low - ghosts.low[box], high - ghosts.low[box]))] += 1
+        for share in np.flatnonzero(shares.ghosts == box):
+            inside = (shares.low[share] <= low).all() and (high <= shares.high[share]).all()
+            apart = (shares.high[share] <= low).any() or (high <= shares.low[share]).any()
+            assert inside == (share in own) != apart
+        assert (np.diff(own) > 0).all()
+    assert all((of == 1).all() for of in seen.values())
+
+
+@pytest.mark.parametrize("parts", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])
+def test_every_node_under_finer_levels_takes_one_value(parts):
+    """Level 2 lies over a part of the nodes that level 1 covers."""
+    ground = made(REGIONS["inside, and at both ends of the period"], True, parts)
+    levels, cut = ground.whole.levels, ground.cut
+    places = {p: [] for p in range(len(cut.parts))}
+    for e in injections(ground.whole, cut):
+        assert e.pairs.count == len(e.to) == len(e.source)
+        places[e.block] += e.to.tolist()
+        assert len({*e.source.tolist()}) == len(e.source)
+    finer = {}
+    for tile in levels.tiles:
+        for n in range(1, tile.level + 1):  # the nodes of coarser levels under the tile
+            step = 2**n
+            nodes = (range(-(-lo // step), (hi - 1) // step + 1) for lo, hi in tile.box[:2])
+            finer.setdefault(tile.level - n, set()).update(product(*nodes))
+    for p, part in enumerate(cut.parts):
+        tile = levels.tiles[part.whole]
+        own = {
+            *product(
+                *(
+                    range(lo + first, hi + first)
+                    for (lo, hi), (first, _) in zip(part.box[:2], tile.box[:2], strict=True)
+                )
+            )
+        }
+        assert len({*places[p]}) == len(places[p]) == len(own & finer.get(tile.level, set()))
+    assert any(places.values())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hiresx.equations.stencil import METRIC_DIFFERENCES, Stencil, stencil
+from hiresx.equations.stencil import CENTRAL_DIFFERENCES, Stencil, stencil
 
 
 @pytest.mark.parametrize(("interpolation", "order", "reach"), [
@@ -23,4 +23,4 @@ def test_reach_of_the_interpolations(interpolation, order, reach):
 
 def test_every_reach_counts():
     assert [Stencil(*reaches).halo for reaches in ((5, 3, 3, 0), (3, 5, 3, 0), (3, 3, 5, 0), (3, 3, 3, 5))] == [5] * 4
-    assert sorted(METRIC_DIFFERENCES) == [3, 4]
+    assert sorted(CENTRAL_DIFFERENCES) == [3, 4]

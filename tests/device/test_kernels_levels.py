@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
-from kernels_alone import ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
+from kernels_alone import BACKENDS, GAMMA, ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
+
+from hiresx.decomposition.tile_ghosts import first_places, over_boxes
+from hiresx.equations.gas import Gas
+from hiresx.exchange.filled_lists import ListBoxes, filled_lists
+from hiresx.simulation.prolongation import _line, interpolate
 
 KERNELS = ("half_point.h", "metrics.h", "interpolated.h", "boundary/patched.h", "level_ghosts.h")
 # For three boxes: the normal, and the columns along i, j and k. Layers along j go towards its first node.
@@ -72,3 +77,45 @@ def test_boxes_have_the_shares_of_their_ghosts_one_by_one(backend, what):
     made.launch(f"level_{kind}shares", (count, 1, 1), **common, to=to, buffer=found)
     assert np.abs(wanted).max() > 0.1
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14 * np.abs(wanted).max())
+
+
+def test_lists_are_linear_functions_in_boxes(backend):
+    """With more entries than one point sets, in boxes that begin and end within the work of a point."""
+    rng = random(6)
+    sizes, steps = rng.integers(1, 6, (40, 3)), rng.integers(-9, 9, (40, 3))
+    value, nodes = rng.integers(-99, 99, 40), sizes.prod(axis=1)
+    first = 3 * first_places(nodes)
+    boxes = [ListBoxes(sizes, value, steps, first, 3), ListBoxes(sizes[:7], 4, 0, first[:7] + 1, 3)]
+    found = filled_lists(BACKENDS[backend](), program(backend, KERNELS), 3 * int(nodes.sum()), boxes)
+    (wanted,) = over_boxes(sizes[:, ::-1], value[None], steps[None, :, ::-1])
+    np.testing.assert_array_equal(found[::3], wanted)
+    np.testing.assert_array_equal(found[1 : 3 * nodes[:7].sum() : 3], 4)
+
+
+def test_nodes_of_new_tiles_are_those_of_the_interpolation_in_numpy(backend):
+    """A smooth flow with a jump, at nodes near the ends of a level and far from them."""
+    coarse, windows, dense = (14, 12, 11), [], []
+    lines = [_line(lo, hi, n, False) for (lo, hi), n in zip(((0, 9), (5, 16), (11, 21)), coarse, strict=True)]
+    for (first, last), start, weights in lines:
+        windows.append(slice(first, last))
+        made = np.zeros((2, len(start), last - first))
+        for n, a in enumerate(start):
+            made[:, n, a : a + 6] = weights[:, :, n]
+        dense.append(made)
+    k, j, i = np.meshgrid(*(np.arange(n) / n for n in reversed(coarse)), indexing="ij")
+    wave = 0.3 * np.sin(7 * i + 2 * j) * np.cos(5 * k) + np.where(i + j > 0.9, 2.0, 0.0)
+    given = conservative(np.stack([3 + wave, wave, 0.4 * wave, 1 - wave, 4 + wave]))
+    window = np.ascontiguousarray(given[(slice(None), *reversed(windows))])
+    wanted = interpolate(window, dense, Gas(GAMMA))
+    size = wanted.shape[:0:-1]
+    q = np.full(wanted.shape, np.nan)
+    start = np.concatenate([start for _, start, _ in lines]).astype(np.int32)
+    weights = np.ascontiguousarray(np.concatenate([own for *_, own in lines], axis=-1))
+    program(backend, (*KERNELS, "new_tiles.h")).launch(
+        "new_tile_nodes", size, o=0, sj=size[0], sk=size[0] * size[1], sv=q[0].size, nodes_i=size[0], nodes_j=size[1],
+        columns=len(start), wi=window.shape[3], wj=window.shape[2], wk=window.shape[1], start=start, weights=weights,
+        coarse=window, q=q,
+    )  # fmt: skip
+    np.testing.assert_allclose(q, wanted, rtol=1e-13)
+    linear = interpolate(window, [np.stack([own[1]] * 2) for own in dense], Gas(GAMMA))
+    assert np.abs(q - linear).max() > 1e-3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hiresx import Case, Simulation
-from hiresx.decomposition.flags import criterion, looked_at, marks
+from hiresx.decomposition.flags import Flags, criterion, looked_at, marks
 from hiresx.grid.blocks import whole_box
 from hiresx.simulation import flow_flags
 
@@ -75,6 +75,32 @@ def test_marks_of_the_device_are_those_of_the_criterion(backend, n, name, thresh
         assert found.dtype == np.int8 and (found == wanted).all()
         seen |= set(np.unique(found).tolist())
     assert seen == {0, 1, 2} and (at_one_end or name == "density-curvature")
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+@pytest.mark.parametrize(("n", "margin"), [((26, 21, 1), 0), ((26, 21, 1), 3), ((18, 17, 16), 2)])
+def test_largest_marks_select_the_tiles_that_the_nodes_select(backend, n, margin):
+    case = moved(n, "density-gradient", (0.03, 0.02))
+    table = case.refine.model_copy(update={"margin": margin})
+    simulation = Simulation(case.model_copy(update={"refine": table}), initial=flow, backend=backend)
+    ground, solver = simulation._ground, simulation.solver
+    by_nodes, by_boxes, rng = Flags(ground.hierarchy), Flags(ground.hierarchy), np.random.default_rng(3)
+    for state in solver.states:
+        tile = ground.whole.levels.tiles[state.part.whole]
+        if tile.level == 2:
+            continue
+        # few marked nodes, each of which decides on tiles, and some near a periodic end
+        found = rng.choice(np.array([0, 1, 2], np.int8), p=[0.98, 0.01, 0.01], size=state.size[::-1])
+        place = tile.level, tile.base, tile.box
+        first = by_boxes.alike(*place)
+        (largest,) = flow_flags._largest_marks(solver, [found], [first])
+        assert largest.size < found.size
+        by_nodes.add(*place, found)
+        by_boxes.add(*place, largest, first)
+    for one, other in ((by_nodes.above, by_boxes.above), (by_nodes.held, by_boxes.held)):
+        assert all((a == b).all() for of, same in zip(one, other, strict=True) for a, b in zip(of, same, strict=True))
+    above = np.concatenate([some.ravel() for some in by_nodes.above[1]])
+    assert above.any() and not above.all()
 
 
 def test_marks_are_two_where_the_criterion_exceeds_refine_and_one_where_it_exceeds_coarsen():

@@ -238,11 +238,16 @@ def test_diffusion_of_a_jump_overshoots_by_what_the_page_says():
     assert worst == pytest.approx(0.0304, abs=1e-4)
 
 
-@pytest.mark.parametrize("where", ["cpu", "emulated"])
-def test_what_there_is_of_a_scalar_stays(where):
+@pytest.mark.parametrize(
+    ("where", "scheme"),
+    [("cpu", {}), ("emulated", {}), ("cpu", {"viscous_order": 8})],
+    ids=["cpu", "emulated", "eighth"],
+)
+def test_what_there_is_of_a_scalar_stays(where, scheme):
     """In a periodic box, and between no-slip walls, to round-off; viscous, with shocks and jumps of the scalar."""
     for boundary in (None, [{"faces": "all", "type": "no-slip-wall"}]):
-        made = solver(case(boundary=boundary, reynolds=200.0, periodic=() if boundary else ("x", "y")), where=where)
+        closed = () if boundary else ("x", "y")
+        made = solver(case(boundary=boundary, reynolds=200.0, periodic=closed, scheme=scheme), where=where)
         rows = [made.states[0].equations.conserved_names.index(f"rho_{name}") for name in NAMES]
         before = [total(made, row) for row in rows]
         for _ in range(20):

@@ -58,9 +58,9 @@ def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
 
 def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
     """Return the path of the coordinate file of a series of field files, and whether it exists with these coordinates.
-    `directory`: the run directory. `name`: the name of the series. `wanted`: the digest of the coordinates. If a file
-    with other coordinates exists, the path is a new one, since field files from before a restart may link to the old
-    one."""
+    `directory`: the run directory. `name`: "fields" for the whole fields, or the name of an `[[output.subset]]`.
+    `wanted`: the digest of the coordinates. If a file with other coordinates exists, the path is a new one, since field
+    files from before a restart may link to the old one."""
     for path in (directory / f"{name}_grid.nc", directory / f"{name}_grid_{wanted[:8]}.nc"):
         if not path.exists():
             return path, False
@@ -71,8 +71,9 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
 
 
 def clear(directory: str | Path, name: str) -> None:
-    """Remove the coordinate files of the series `name` in `directory`. The field files that link to them must have been
-    removed before. Raises HiresxError if a file cannot be removed."""
+    """Remove the coordinate files of one output. `directory`: the run directory. `name`: "fields" for the whole fields,
+    or the name of an `[[output.subset]]`. The field files that link to the coordinate files must have been removed
+    before. Raises HiresxError if a file cannot be removed."""
     files.remove(Path(directory).glob(f"{name}_grid.nc"))
     files.remove(Path(directory).glob(f"{name}_grid_{'[0-9a-f]' * 8}.nc"))
 

@@ -27,7 +27,8 @@ class Attachment:
 
     @property
     def notes(self) -> list[str]:
-        """Messages for the user since the last call. The caller prints them and empties the list."""
+        """Messages for the user that this object has added since the caller last read this list. The caller prints them
+        and empties the list."""
         return []
 
     def begin(self, solver: Solver, restarted: bool) -> None:

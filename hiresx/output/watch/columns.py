@@ -113,10 +113,12 @@ def _jacobian(solver: Solver, state: BlockState) -> np.ndarray:
 def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
     """Return a factor for the nodes of a box, an array (nk, nj, ni): 0 at nodes on a pole of the grid, which have
     neither area nor volume, and 1 elsewhere. `state`: the device state of the box."""
-    counted = np.ones(state.block.x.shape)
-    for patch in solver.cut.patches:
-        if patch.block == state.index and patch.condition.kernel == "pole":
-            counted[slices(patch.range)] = 0.0
+    here = [patch for patch in solver.cut.patches if patch.block == state.index and patch.condition.kernel == "pole"]
+    counted = np.broadcast_to(1.0, state.block.x.shape)
+    if here:
+        counted = counted.copy()
+    for patch in here:
+        counted[slices(patch.range)] = 0.0
     return counted
 
 

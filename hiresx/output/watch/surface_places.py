@@ -44,7 +44,7 @@ class Places:
 
     @property
     def count(self) -> int:
-        """Number of points of the surface."""
+        """Number of points of the whole surface, on all ranks together."""
         return len(self.at)
 
 

@@ -1,8 +1,9 @@
 """The flow at nodes on faces of blocks: fluxes of mass, momentum and energy, pressure, friction and heat. The device
 computes them (kernels/face_flow.h)."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -35,7 +36,8 @@ class FaceNodes:
     """Nodes on a face of a whole block that belong to `group`, with their quadrature weights: [k, j, i] without the
     direction of the face, 0 for other nodes. `mirror`: whether the face is a slip wall or plane of symmetry. `areas`
     (3, ...): outward area vectors of the nodes. For nodes whose value is nan, and for all nodes if it is None, the area
-    vectors follow from the metrics of the grid."""
+    vectors follow from the metrics of the grid. `key`: identifies nodes and weights as long as tiles of refinement
+    change, for nodes at which no gradients are needed; None if they are evaluated again after each change."""
 
     block: int
     face: str
@@ -43,6 +45,7 @@ class FaceNodes:
     group: int
     mirror: bool = False
     areas: np.ndarray | None = None
+    key: Hashable = None
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,14 @@ class WatchedSurface:
         self._case = solver.case
         self._viscous = viscous and solver.configuration.viscous
         blocks = solver.decomposition.blocks
-        pieces = [
-            _Piece(solver, n, nodes, box, self._viscous)
-            for n, state in enumerate(solver.states)
-            for nodes in faces
-            if nodes.block == state.part.whole
-            and (box := intersection(state.part.box, face_range(nodes.face, blocks[nodes.block].size)))
-        ]
-        pieces = [piece for piece in pieces if piece.n]
+        pieces = []
+        for n, state in enumerate(solver.states):
+            for nodes in (nodes for nodes in faces if nodes.block == state.part.whole):
+                if box := intersection(state.part.box, face_range(nodes.face, blocks[nodes.block].size)):
+                    make = partial(_Piece, solver, n, nodes, box, self._viscous)
+                    piece = make() if nodes.key is None else solver.kept(("piece", nodes.key, box), (state,), make)
+                    piece.state = n
+                    pieces += [piece] if piece.n else []
         # the nodes of each part are consecutive for its kernel, and among these the nodes of each group for their sums
         pieces.sort(key=lambda piece: (piece.state, piece.group))
         self.groups = groups
@@ -270,8 +273,10 @@ class _Piece:
     (tangents, nodes, n): the weights of the derivatives along the face. `slopes` (1 + tangents, 3, n): the factors of
     the derivatives inwards and along the face in the derivatives with respect to x, y, z."""
 
+    state: int
+
     def __init__(self, solver: Solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
-        self.state, self.face, self.group, self.mirror = n, nodes.face, nodes.group, nodes.mirror
+        self.face, self.group, self.mirror = nodes.face, nodes.group, nodes.mirror
         state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
         d = direction(nodes.face)
         across = [e for e in (2, 1, 0) if e != d]

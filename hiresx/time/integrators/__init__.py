@@ -9,6 +9,7 @@ from functools import cache
 
 from hiresx import kernels
 from hiresx.case import Case
+from hiresx.equations.stencil import DIFFERENCE_REACH, largest_diffusion
 from hiresx.errors import HiresxError
 from hiresx.time.integrator import Integrator
 
@@ -47,6 +48,12 @@ def check_integrator(case: Case, scheme: Integrator) -> None:
         )
 
 
+def viscous_limit(case: Case) -> float:
+    """Return the largest stable `time.viscous_cfl` of the integrator of a case, with its viscous differences."""
+    share = largest_diffusion(DIFFERENCE_REACH) / largest_diffusion(case.stencil.difference_reach)
+    return integrator(case.time.integrator).viscous_cfl * share
+
+
 def remarks(case: Case) -> list[str]:
     """Return warnings about the time integrator of `case`: CFL numbers above its limits of stability, and stages that
     do not guarantee positive density and pressure."""
@@ -60,7 +67,7 @@ def remarks(case: Case) -> list[str]:
             f'convex combinations of Euler steps, which scheme.positivity = "{case.scheme.positivity}" requires; '
             '"ssp_rk3" with time.cfl up to 0.5 keeps them positive'
         )
-    limits = (("cfl", time.cfl, scheme.cfl), ("viscous_cfl", time.viscous_cfl, scheme.viscous_cfl))
+    limits = (("cfl", time.cfl, scheme.cfl), ("viscous_cfl", time.viscous_cfl, viscous_limit(case)))
     for key, asked, limit in limits[: 1 if case.gas.reynolds is None else 2]:
         if asked is not None and asked > limit and time.cfl is not None:
             found.append(f'time.{key} = {asked:g} is above {limit:g}, up to which "{name}" is stable')

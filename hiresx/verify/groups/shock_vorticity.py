@@ -1,9 +1,8 @@
 """Plane vorticity waves through a shock at Mach 1.5: how much they grow, against linear interaction analysis.
 
-The amplification is the amplitude of the vorticity behind the shock over that of the incoming wave. The former is that
-of the harmonic with the wave's period along y, averaged over 1 < x < 6, at the end of the run. The amplitude of the
-incoming wave is 2 % of the velocity, which is small enough for linear theory.
-"""
+The amplification is the amplitude of the vorticity behind the shock over that of the incoming wave. The amplitude
+behind the shock is that of the harmonic with the wave's period along y, averaged over 1 < x < 6, at the end of the run.
+The amplitude of the incoming wave is 2 % of the velocity, which is small enough for linear theory."""
 
 import numpy as np
 

@@ -3,12 +3,12 @@
 Four periods of a simple wave propagate through a gas at rest in a periodic box. The first harmonic of the pressure is
 compared with that of the exact solution, which steepens. The CFL number is .1, so that time integration adds at most a
 fiftieth to the errors in space.
-A wave of amplitude 1e-6 is linear. Theory gives both its errors exactly, from the modified wavenumber of the
-fifth-order interpolation and the flux's Jacobians (hiresx.exact.plane_wave). The check is the distance of the measured
-complex amplitude from this theory, which must be nearly zero. For such a wave HLLC, Roe and local Lax-Friedrichs are
-the same scheme, and all weights are equal.
-The nonlinear weights act on a wave of amplitude 1e-3 (134 dB at sea level). Its rows have the ratio of its error to
-that of the linear scheme, at the worst of the four resolutions. A negative phase means that the wave lags.
+A wave of amplitude 1e-6 is linear. Theory gives the errors of its amplitude and phase exactly, from the modified
+wavenumber of the fifth-order interpolation and the flux's Jacobians (hiresx.exact.plane_wave). The check is the
+distance of the measured complex amplitude from this theory, which must be nearly zero. For such a wave HLLC, Roe and
+local Lax-Friedrichs are the same scheme, and all weights are equal.
+The nonlinear weights act on a wave of amplitude 1e-3 (134 dB at sea level). The rows of this wave have the ratio of the
+error to that of the linear scheme, at the worst of the four resolutions. A negative phase means that the wave lags.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,8 +50,9 @@ def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def amplitude_error(*runs: CompletedRun) -> float:
-    """Return the largest magnitude of the difference between the computed and the theoretical ratio of complex
-    amplitudes (see `ratio` and `theory`) over all `runs`."""
+    """Return one number: the largest value of |`ratio` - `theory`| over all `runs`. Both are the complex amplitude of
+    the pressure wave in a run divided by that of the exact solution; `ratio` is computed, and `theory` predicted by the
+    linear theory of the scheme."""
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
 

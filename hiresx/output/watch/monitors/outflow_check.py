@@ -1,7 +1,6 @@
 """A warning if the flow through a `supersonic-outflow` is subsonic."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -25,17 +24,24 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     return [SubsonicOutflow(solver, patches)] if patches else []
 
 
-def _weights(solver: Solver, b: int, face: str) -> np.ndarray:
-    """The weights of a face. While tiles change, those of a block whose nodes and connections stay are kept."""
-    whole = solver.decomposition
-    make = partial(face_weights, whole, b, face)
-    if whole.levels is None:
-        return make()
-    tiles = whole.levels.tiles
-    around = (
-        (c.face, c.range, tiles[c.donor], c.matrix, c.offset, c.over_a_pole) for c in whole.connections if c.block == b
-    )
-    return solver.kept(("face weights", tiles[b], face, *around), (), make)
+def _face(solver: Solver, patch: Patch, group: int) -> FaceNodes:
+    """Return the nodes of a patch. While tiles change, those of a block whose nodes and connections stay are kept."""
+    whole, b = solver.decomposition, patch.block
+    key = None
+    if whole.levels is not None:
+        tiles = whole.levels.tiles
+        around = (
+            (c.face, c.range, tiles[c.donor], c.matrix, c.offset, c.over_a_pole)
+            for c in whole.connections
+            if c.block == b
+        )
+        key = "subsonic outflow", tiles[b], patch.face, patch.range, *around
+
+    def weights() -> np.ndarray:
+        found: np.ndarray = face_weights(whole, b, patch.face) * mask(whole, b, patch.face, patch.range)
+        return found
+
+    return FaceNodes(b, patch.face, weights() if key is None else solver.kept(key, (), weights), group, key=key)
 
 
 class SubsonicOutflow(Attachment):
@@ -54,10 +60,8 @@ class SubsonicOutflow(Attachment):
         here, faces = {state.part.whole for state in solver.states}, []
         for patch in patches:
             if patch.block in here:
-                inside = mask(solver.decomposition, patch.block, patch.face, patch.range)
-                weights = _weights(solver, patch.block, patch.face) * inside
                 group = next(n for n, c in enumerate(conditions) if c is patch.condition)
-                faces.append(FaceNodes(patch.block, patch.face, weights, group))
+                faces.append(_face(solver, patch, group))
         self._surface = WatchedSurface(solver, faces, len(conditions), viscous=False)
         self._areas = self._comm.sum(self._surface.areas())
         self._first: np.ndarray | None = None
