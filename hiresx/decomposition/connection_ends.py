@@ -58,8 +58,10 @@ class ConnectionEnds:
         connections = list[Connection]()
         for c in self.connections:
             own = owners.get((c.block, c.face))
-            ranges = [c.range] if own is None else self._parts(c.face, c.range, own < 0)
-            connections += [replace(c, range=range_) for range_ in ranges]
+            if own is None:
+                connections.append(c)
+            else:
+                connections += [replace(c, range=part) for part in self._parts(c.face, c.range, own < 0)]
         found = list[PlacedCondition]()
         for n, (b, face, _, condition) in enumerate(placed):
             own = owners.get((b, face))
