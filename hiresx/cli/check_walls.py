@@ -1,24 +1,19 @@
 """Remarks of `hiresx check` on slip walls, symmetry planes and axes that grid lines do not meet at right angles."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.base.arrays import triple
 from hiresx.case import Case
+from hiresx.decomposition.connection_ends import ConnectionEnds
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.mirror_points import Coordinates, find_mirror_sources
 from hiresx.decomposition.oblique_walls import is_pushed, walls
-from hiresx.grid.blocks import AXES, directions_along, intersection
 from hiresx.grid.motions import format_vector
-from hiresx.grid.orientation import layout_of
 
 if TYPE_CHECKING:
-    from hiresx.decomposition import Decomposition, Patch
-    from hiresx.grid import Connection
-    from hiresx.grid.blocks import Range
+    from hiresx.decomposition import Decomposition
 
 # A wall is reported from this angle to the normal on, in degrees, or if mirrored places were moved by this number of
 # cells.
@@ -26,9 +21,6 @@ REPORTED, FAR = 1.0, 0.5
 # Angle in degrees up to which viscous flow stays stable with temperatures that jump by a factor of 100
 # (docs/numerics.md).
 STEEP = 52.0
-WALLS = ("slip-wall", "no-slip-wall", "modelled-wall")
-# Distance of nodes that count as one, as a fraction of the cell beside them.
-SAME = 1e-3
 
 
 def report(decomposition: "Decomposition", extended: Sequence[Coordinates | GhostLayers]) -> list[dict[str, Any]]:
@@ -127,49 +119,14 @@ def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str
 
 
 def notes_of_ends(decomposition: "Decomposition") -> Iterator[str]:
-    """Yield a note for each wall that ends beside a connection of the same face where the first node of both, such as
-    the trailing edge of an airfoil in a C-grid, belongs to the connection: one cell of the body is then no wall."""
-    walls_of_faces = defaultdict[tuple[int, str], list["Patch"]](list)
-    for patch in decomposition.patches:
-        if patch.condition.type in WALLS:
-            walls_of_faces[patch.block, patch.face].append(patch)
-    for c in decomposition.connections:
-        for patch in walls_of_faces.get((c.block, c.face), ()):
-            for e in directions_along(c.face):
-                (first, last), (start, end) = c.range[e], patch.range[e]
-                if end == first:
-                    rim, beside = first, end - 1
-                elif start == last:
-                    rim, beside = last - 1, start
-                else:
-                    continue
-                line = triple((rim, rim + 1) if a == e else r for a, r in enumerate(c.range))
-                walls = triple((rim, rim + 1) if a == e else r for a, r in enumerate(patch.range))
-                common = intersection(line, walls)
-                if common is None or not _parts_there(decomposition, c, common, e, beside):
-                    continue
-                block, axis = decomposition.blocks[c.block], AXES[e]
-                place = format_vector(block.node(*(lo for lo, _ in common)))
-                yield (
-                    f"the {patch.condition.type} on face {c.face} of block '{block.name}' ends at {axis} = {beside}, "
-                    f"beside a connection that has the node {axis} = {rim} at (x, y, z) = {place}: the cell between is "
-                    "no wall, and forces lack it; a connectivity file in which the [[region]] of the wall includes "
-                    f"{axis} = {rim} makes it one"
-                )
-
-
-def _parts_there(decomposition: "Decomposition", c: "Connection", line: "Range", e: int, beside: int) -> bool:
-    """True if the nodes beside a `line` of nodes of the connection `c`, which have the index `beside` along direction
-    e, do not coincide with those beside this line on the other side of the connection."""
-    block, donor = decomposition.blocks[c.block], decomposition.blocks[c.donor]
-    if layout_of(c, decomposition.blocks) != "shared":
-        return False
-    node = np.array([[lo] for lo, _ in line])
-    next_ = node.copy()
-    next_[e] = beside
-    there = c.donors(next_)[:, 0]
-    if any(not 0 <= m < n for m, n in zip(there, donor.size, strict=True)):
-        return True
-    own, at_rim = (np.array(block.node(*map(int, n[:, 0]))) for n in (next_, node))
-    other = c.motion(np.array(donor.node(*map(int, there))))
-    return bool(np.linalg.norm(own - other) > SAME * np.linalg.norm(own - at_rim))
+    """Yield a note for each wall that ends beside a connection of the same face whose end, such as the trailing edge of
+    an airfoil in a C-grid, belongs to the connection: one cell of the body is then no wall."""
+    placed = [(p.block, p.face, p.range, p.condition) for p in decomposition.patches]
+    for (b, face, _, condition), node in ConnectionEnds(decomposition.blocks, decomposition.connections).left(placed):
+        block, (i, j, k) = decomposition.blocks[b], map(int, node)
+        yield (
+            f"the {condition.type} on face {face} of block '{block.name}' ends beside a connection that has the node "
+            f"(i, j, k) = ({i}, {j}, {k}) at (x, y, z) = {format_vector(block.node(i, j, k))}, since another condition "
+            "begins there on the other side of the connection: the cell between is no wall, and forces lack it; a "
+            "connectivity file in which the [[region]] of the wall includes this node makes it one"
+        )

@@ -11,6 +11,7 @@ from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
+from hiresx.decomposition.connection_ends import WALLS, ConnectionEnds
 from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
@@ -113,7 +114,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     a range, on the remaining nodes of its block; last `faces = "all"` without a block. A node must not have two
     conditions of the same kind, and a condition of the first kind must not apply to a connection. Faces of singleton
     directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block have the no-slip
-    condition in both (`hiresx.decomposition.wall_seams`).
+    condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a wall belong to the
+    wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`).
 
     Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also
     raises HiresxError for unknown block or region names, for ranges outside the face, for conditions (except of the
@@ -126,6 +128,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     for n, connection in enumerate(connections):
         _check_connection(grid, connection, reaches.halo)
         cover.take(connection.block, connection.face, connection.range, f"connection {n}")
+    ends = ConnectionEnds(grid.blocks, connections)
 
     conditions = [(f"boundary.{n} ({c.type})", c) for n, c in enumerate(case.boundary)]
     placed = []
@@ -140,13 +143,17 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
             if rank in (1, 2) and named and not any(left[b, face] for b, face, _ in named):
                 raise HiresxError(f"{who}: the other conditions and connections leave it no node", "remove it")
             for b, face, range_ in named:
-                for part in [range_] if rank == 0 else left[b, face]:
+                free = [range_] if rank == 0 else left[b, face]
+                if rank == 0 and isinstance(condition, WALLS):
+                    free = ends.outside(b, face, range_) or free
+                for part in free:
                     cover.take(b, face, part, who)
                     placed.append((b, face, part, condition))
         if rank == 0:
             placed += _patched_connections(grid, cover, placed)
     cover.check_complete()
     _check_touching(grid, placed, conditions)
+    connections, placed = ends.given_to_walls(placed)
 
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
