@@ -51,7 +51,8 @@ class Wall:
     - `mirrors_places`: whether a ghost takes its values at the mirror image of its own position, and not at a node.
       Ghosts beside an edge take them at nodes, and so do all ghosts of a wall that consists of planes with edges
       between them (`hiresx.decomposition.wall_edges`).
-    - `images`: see `images_of_wall`.
+    - `images`: for a wall with a wall model, the reflections at planes of symmetry that continue it, as pairs (face on
+      the plane, reflection).
     """
 
     place: int

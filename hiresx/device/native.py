@@ -52,7 +52,8 @@ ITEMS = {"int8": "q", "int32": "q", "int64": "q", "float64": "d", "float32": "d"
 class Array(np.ndarray):
     """A NumPy array that stores its checked address, so that to pass it again takes only one attribute access.
     `read_float64`, `write_int32` and so on are the address for a kernel that reads or writes items of that type. They
-    raise TypeError as `address` does."""
+    raise TypeError for another type, for an array that is not contiguous along the last axis, and for a read-only array
+    to be written."""
 
     def __getattr__(self, name: str) -> int:
         access, _, item_name = name.partition("_")
@@ -372,7 +373,8 @@ class NativeProgram(RecordingProgram):
         return found
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch of kernel `name` at the points (i, j, k) < `extent` (see `interface.Program.call`)."""
+        """Return a launch of kernel `name` at the points 0 <= (i, j, k) < `extent` = (ni, nj, nk), to be made later.
+        `arguments`: the kernel's arguments by name. Raises the errors of `interface.Program.call`."""
         kernel = self._kernels.get(name) or self.kernel(name)
         words = kernel.words(extent, arguments)
         given = dict(zip(kernel.names, map(arguments.__getitem__, kernel.names), strict=True))
@@ -387,7 +389,8 @@ class NativeProgram(RecordingProgram):
         self._pool.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.thread_settings)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch kernel `name` on the CPU, and wait until it is complete. Arguments and errors: as in `call`."""
+        """Launch kernel `name` on the CPU, and wait until it is complete. `extent`: the numbers of points (ni, nj, nk),
+        or None. `arguments`: the kernel's arguments by name. Raises the errors of `call`."""
         if self.recorded is not None:
             self.recorded.append(self.call(name, extent, **arguments))
             return
@@ -397,7 +400,8 @@ class NativeProgram(RecordingProgram):
         )
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the launches `calls`. `guard`: see `hiresx.device.interface.Program.prepare`."""
+        """Return a function that makes the launches `calls`. `guard`: an array; no launch has an effect if its first
+        item is negative then."""
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:

@@ -15,7 +15,7 @@ from hiresx.exchange.signalled_memory import SignalledMessages
 class SignalledChannel(Channel):
     """A `Channel` in which the device waits for the messages of other ranks, so that kernels launched after `finish`
     can read the ghosts. The host does not wait, and cannot measure how long the device waited. `messages`: the buffers
-    and flags. The other arguments are those of `Channel`."""
+    and flags. The other arguments: `Channel`."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,

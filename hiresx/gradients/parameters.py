@@ -13,7 +13,8 @@ from hiresx.errors import HiresxError
 
 @dataclass(frozen=True)
 class CaseFamily:
-    """A case as `hiresx.case.load` takes it: its `name`, `preset` and `overrides` by dotted key."""
+    """A case with variable keys. `name`: a bundled case or a case file. `preset`: names of its presets. `overrides`:
+    values by dotted key."""
 
     name: str | Path
     preset: Sequence[str]

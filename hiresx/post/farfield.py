@@ -101,7 +101,8 @@ def farfield(
       the first sample. Each observer then has another time window, from its first sound until it no longer receives
       sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, and `time` is
       measured from it.
-    - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
+    - `segments`: the number of segments whose spectra are averaged. `window`: a window of SciPy. `overlap`: the
+      fraction by which segments overlap.
     - `length`, `velocity`: the scales of the Strouhal number f length / velocity, in L and c_ref. They also apply to
       the third octaves (`welch.third_octaves`).
     - `density`: the density on the surface: that of the "flow", or the density rho_ref (1 + p' / (rho_ref c_ref^2))

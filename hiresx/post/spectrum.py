@@ -44,7 +44,8 @@ def spectrum(
     frequency is the mean square.
 
     - `start`, `end`: the first and the last time to use, in units of L / c_ref (length scale over sound speed).
-    - `segments`, `window`, `overlap`: see `welch.spectra`.
+    - `segments`: the number of segments whose spectra are averaged. `window`: a window of SciPy. `overlap`: the
+      fraction by which segments overlap.
     - `ambient`: the ambient pressure in Pa; levels of the pressure are then in dB re 20 uPa. Without it, and for other
       columns, levels are in dB re the unit of the column.
     - `length`, `velocity`: scales of the Strouhal number f length / velocity, in units of the length scale L and c_ref.

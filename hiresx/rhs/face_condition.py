@@ -92,7 +92,8 @@ class FaceCondition:
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
         """Set, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
-        `which`, `left`: see `wall_corners.SlipCorners`."""
+        `which` (n2, n1): for each node of the patch its index in `left`, or -1. `left` (n, 9): 3 x 3 matrices, by rows,
+        that project a velocity onto the free directions."""
         put = self._backend.to_device
         if self._noted is not None:
             self._noted.clear()

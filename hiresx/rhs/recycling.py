@@ -211,9 +211,9 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
 
 
 def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
-    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, as `planes` does,
-    with the mean flow of case.py. Raises HiresxError if the span, the wall or the distance of a plane do not suit the
-    block."""
+    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, by the number of the
+    boundary patch, with the mean flow of case.py. `whole`: the blocks of the grid. Raises HiresxError if the span, the
+    wall or the distance of a plane do not suit the block."""
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
@@ -230,8 +230,9 @@ class RecyclingInflow(GivenNodes):
 
 class Recycling:
     """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `states`,
-    `conditions`: the blocks of this rank and their boundary conditions. `profile`: as in `planes`. Collective, since a
-    plane may be divided among ranks. `any`: whether any rank has such an inflow. Raises the errors of `Plane`."""
+    `conditions`: the blocks of this rank and their boundary conditions. `profile`: returns, for the name of a function
+    of case.py, a function that returns rho, u, v, w, p at points x, y, z. Collective, since a plane may be divided
+    among ranks. `any`: whether any rank has such an inflow. Raises the errors of `Plane`."""
 
     def __init__(
         self,

@@ -157,7 +157,7 @@ class ScalarSymmetryPlaces(ScalarSymmetry):
 
 class ScalarWall(ScalarCondition):
     """The condition of a passive scalar at no-slip walls: either its flux is zero, or its value is prescribed. The
-    arguments are those of `ScalarCondition`."""
+    arguments: `ScalarCondition`."""
 
     rank = 2
     primitive_degree, flux_degree = 4, 3

@@ -38,7 +38,8 @@ class AttachedRun:
     _transport: str
 
     def _build(self, ground: Domain, flow: Flow | None, reused: Reused | None = None) -> None:
-        """Return the solver of a decomposition, and its attachments. `reused`: as for `Solver`."""
+        """Return the solver of a decomposition, and its attachments. `reused`: data of the solver before, which must
+        not be used afterwards; None for a first solver."""
         self._ground = ground
         self.solver = Solver(
             self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow,

@@ -290,7 +290,8 @@ class LocalBlocks:
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
     def keep_start(self) -> None:
-        """Store the data, besides the registers of the time integrator, that the method `back` needs to undo a step."""
+        """Copy the entropic pressure, if there is one, at the start of a step, so that the method `back` can undo the
+        step. The integrator stores the conserved variables (the array `q0`)."""
         for state in self.states if self.layout.has("entropic_start") else ():
             if (entropic := _entropic(state)) is not None:
                 self.backend.copy(state.array("entropic_start"), entropic)

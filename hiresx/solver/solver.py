@@ -315,7 +315,9 @@ class Solver:
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
         """Make one time step of the case, and return whether it was completed. `watch(stage, task)` is called after
-        each task and returns whether to continue; if not, the solver stops in the middle of the step."""
+        each task (a group of kernels, such as "boundary") of each stage (0, 1, ...), and returns whether to continue.
+        If not, the step ends there: the state is that between two tasks, for diagnosis, and `time` and `steps` do not
+        change. Call `rewind` or set a state before another step. All ranks must call this."""
 
         def perform_watched(tasks: Sequence[Task], stage: int) -> None:
             for name, task in tasks:

@@ -56,8 +56,10 @@ def choose_groups(asked: Sequence[str]) -> list[str]:
 def run(
     asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
 ) -> list[dict[str, Any]]:
-    """Run the checks of the groups `asked` and return their results. For the arguments and the results see
-    `hiresx.verify.run`."""
+    """Run the checks of the groups `asked` and return their results. `asked`: names of groups, or "long" or "all";
+    empty for those that take seconds. `say`: a function that is called with lines about the progress; None: they are
+    printed to standard error if it is a terminal. `plan`: the order of computation; None for that of the backend. The
+    results are described in `hiresx.verify.run`."""
     if say is None:
         say = partial(print, file=sys.stderr, flush=True) if sys.stderr.isatty() else lambda text: None
     wanted = choose_groups(asked)

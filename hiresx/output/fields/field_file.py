@@ -95,9 +95,10 @@ def write(
 
 
 class Series:
-    """Writer of field files that have the same blocks, variables and case at many times. `variables`, `precision`,
-    `part`: as in `write`. Only names, shapes and gaps of the `blocks` are used here. `linked`: the name of a file in
-    the same folder that has the coordinates (see `Coordinates`); if it is "", each file contains the coordinates.
+    """Writer of field files that have the same blocks, variables and case at many times. `variables`: their names.
+    `precision`: that of the stored variables, "fp64" or "fp32". `part`: the description of the subset of the fields, ""
+    for whole fields. Only names, shapes and gaps of the `blocks` are used here. `linked`: the name of a file in the
+    same folder that has the coordinates (see `Coordinates`); if it is "", each file contains the coordinates.
     `joined_by`: the connections of the blocks, as `block_neighbours.encode_connections` returns them. `levels`: the
     levels of refinement of the blocks. Raises HiresxError for an unknown variable and invalid block names."""
 
@@ -210,7 +211,8 @@ class Series:
 
 class Coordinates(Series):
     """Writer of the file with the coordinates of a series of field files, which link to it. `digest`: the SHA-256
-    digest of the coordinates. `blocks`, `case`, `part`: as in `Series`."""
+    digest of the coordinates. `blocks`: the blocks with coordinates. `case`: the case with all default values. `part`:
+    the description of the subset of the fields, "" for whole fields."""
 
     _numbers = ()
 

@@ -28,8 +28,10 @@ OVER = "averaged_directions"
 
 
 class AverageSeries(Series):
-    """The layout of the file of time averages: names, types, attributes and shapes of its arrays. The arguments are as
-    for `Averages`."""
+    """The layout of the file of time averages: names, types, attributes and shapes of its arrays. `blocks`: the whole
+    blocks. `kinds`: the kinds of averages. `case`: the case with all default values. `start`: the time or step at which
+    averaging began, in `unit`. `joined_by`: the encoded connections of the blocks. `lines`: for each block the index
+    directions over which nodes are averaged, or None."""
 
     def __init__(
         self,
