@@ -228,8 +228,8 @@ def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
 
 def unrefinable_places(whole: "Decomposition") -> list[int]:
     """Return the numbers of the boundary patches on which no box of finer grid (tile) may lie: walls whose ghosts take
-    their values at the mirror images of their own positions, and walls with edges. `whole`: the blocks, not divided
-    among ranks."""
+    their values at the mirror images of their own positions, and walls with edges, at which the normal jumps. `whole`:
+    the blocks, not divided among ranks."""
     return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
 
 

@@ -352,7 +352,7 @@ def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: st
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
     """Set a mask of refined boxes (tiles) to true for all tiles that a finer tile needs: those that lie under it or
-    within `reach` nodes around it. `box`: half-open index ranges of the finer tile. `space`: the index range of the
+    within `reach` nodes around it. `box`: half-open index ranges of the finer tile. `space`: the indexes of the whole
     block on the coarser level. `lattice`: the nodes at which tiles of the coarser level begin and end. `taken`: the
     mask of the coarser tiles, which is changed."""
     chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
@@ -374,8 +374,8 @@ def around_tiles(
     """Return which refined boxes (tiles) of the next coarser level each tile needs: for i, j and k an array (tiles,
     coarser tiles) that is 1 if the coarser tile lies under the tile or within `reach` nodes around it along this
     direction, otherwise 0. A coarser tile is needed if the entries of all three directions are 1. `lattice`, `below`:
-    the nodes at which tiles begin and end on the level and on the coarser level. `space`: the index range of the block
-    on the coarser level."""
+    the nodes at which tiles begin and end on the level and on the coarser level. `space`: the indexes of the whole
+    block on the coarser level."""
     found = []
     for d in range(3):
         along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))

@@ -185,11 +185,11 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """Return which fractions (0 to 1) of the sides of box number `box` touch other boxes: for each of i, j and k (lower
-    side, upper side, fraction at which the two touch each other, which the first two leave out). `size`: (ni, nj, nk)
-    of the box. `links`: its contacts as (number of the other box, number of the side in the order of `FACES`, from 0
-    for imin to 5 for kmax, nodes). A side in contact with itself, such as that along the wake of a C-grid, counts as
-    touching another box, since most partitions put its two halves on different ranks."""
+    """Return which fractions of the sides of box number `box` touch other boxes: for i, j and k (lower side, upper
+    side, fraction at which the two touch each other, which the first two leave out). `size`: (ni, nj, nk). `links`: its
+    contacts as (number of the other box, side from 0 for imin to 5 for kmax, nodes). A side in contact with itself,
+    such as the wake of a C-grid, counts as touching another box, since most partitions put its two halves on different
+    ranks."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

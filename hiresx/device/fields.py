@@ -174,12 +174,12 @@ class Field:
         return self.arrays(layout) if callable(self.arrays) else self.arrays
 
     def kind(self, layout: Layout) -> str:
-        """Return NumPy's name of the number type of this field, in blocks with the given `layout`."""
+        """Return NumPy's name of the number type of this field, in a run with the fields `layout`."""
         found: str = "int8" if self.numbers == "mark" else getattr(layout.storage, self.numbers)
         return found
 
     def size(self, layout: Layout) -> int:
-        """Return the number of bytes of one number of this field, in blocks with the given `layout`."""
+        """Return the number of bytes of one number of this field, in a run with the fields `layout`."""
         return np.dtype(self.kind(layout)).itemsize
 
 

@@ -129,9 +129,9 @@ class NativeBackend:
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
         """Return the shared libraries of those kernels for the compile-time choices `configuration` that most runs
-        need, each with the signatures of its kernels; with `part` only the kernels of this part (see
-        `hiresx.device.configuration.parts`). Missing libraries are compiled in parallel. Raises HiresxError if there is
-        no compiler, or if it fails."""
+        need, each with the signatures of its kernels; with `part` only the kernels of this separately compiled part
+        (the name of a header of kernels/ without `.h`). Missing libraries are compiled in parallel. Raises HiresxError
+        if there is no compiler, or if it fails."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)

@@ -13,7 +13,8 @@ from hiresx.exchange.mpi import Mpi
 
 class CudaAware(Mpi):
     """Transport that passes arrays in GPU memory to an MPI library that can read and write there (CUDA-aware MPI). It
-    differs from `Mpi` in this only. `gpu`: the GPU of this process; the other arguments are described at `Mpi`."""
+    differs from `Mpi` in this only. `gpu`: the GPU of this process. `mpi_comm`: the mpi4py communicator. `tag`: the MPI
+    tag of the quantity. `peers`: the other ranks. `buffers`: those of the messages."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, buffers)

@@ -21,12 +21,12 @@ class CaseFamily:
     overrides: Mapping[str, Any]
 
     def case(self) -> Case:
-        """Return the case with the unchanged values of all keys. Raises HiresxError as `hiresx.case.load` does."""
+        """Return the case with the unchanged values of all keys. Raises HiresxError for a case with errors."""
         return self.with_keys({})
 
     def with_keys(self, more: Mapping[str, Any]) -> Case:
-        """Return the case with the further overrides `more`, by dotted key. Raises HiresxError as `hiresx.case.load`
-        does."""
+        """Return the case with the further overrides `more`, by dotted key. Raises HiresxError for a case with
+        errors."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
     def with_shift(

@@ -108,7 +108,7 @@ def farfield(
     - `density`: the density on the surface: that of the "flow", or the density rho_ref (1 + p' / (rho_ref c_ref^2))
       that follows from the "pressure". With the latter, warm or cold gas that passes the surface causes no sound
       (Spalart & Shur, Int. J. Aeroacoustics 8 (2009) 477).
-    - `measured`: a CSV file of measured spectra, with which the third octaves are compared, see `farfield_measured`.
+    - `measured`: a CSV file of measured spectra, with which the third octaves are compared.
 
     Raises HiresxError for axisymmetric runs, for observers inside or on the surface or outside the plane, and for
     samples that are too few, at unequal intervals, or too far apart for the frequencies in them."""

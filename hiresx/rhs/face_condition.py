@@ -100,8 +100,8 @@ class FaceCondition:
         self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
 
     def areas(self, d: int, box: Range) -> np.ndarray:
-        """Return the area vectors grad(xi_d)/J (3, nk, nj, ni) of the index direction `d` at the nodes in the index
-        range `box`, on the host."""
+        """Return the area vectors grad(xi_d)/J (3, nk, nj, ni) of the index direction `d` at the nodes in `box`,
+        half-open index ranges (i, j, k), on the host."""
         taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
@@ -154,7 +154,8 @@ class FaceCondition:
         flow at the wall (kernels/boundary/no_slip.h)."""
 
     def stress(self) -> None:
-        """Set the entropic stress of the regularised scheme in the ghost layers, if not every component is mirrored."""
+        """Set the field `entropic_stress` of the regularised scheme, a symmetric tensor that spreads shocks, in the
+        ghost layers, where the condition does more than mirror every component."""
 
     def rate(self) -> None:
         """Correct the inviscid right-hand side at the nodes on the face according to the boundary condition."""
@@ -202,8 +203,8 @@ class FaceCondition:
     @property
     def function_moments(self) -> np.ndarray | None:
         """Number, sums and sums of squares of the conservative variables that a function of the case prescribes on this
-        patch, (1 + 2 variables,), as `hiresx.rhs.sponge.moments` returns them. Waves are taken at one fixed time. None
-        without such a function, or if its values are neither constant nor waves."""
+        patch, (1 + 2 variables,). Waves are taken at one fixed time. None without such a function, or if its values are
+        neither constant nor waves."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:

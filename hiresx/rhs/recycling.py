@@ -37,9 +37,10 @@ _STEEP, _MIDDLE = 4.0, 0.2
 
 class Plane:
     """The face of a recycling inflow, `patch` of a block of the grid, and the plane from which it takes fluctuations.
-    `range`: the nodes of the plane. `length`: its distance from the face. `mean`: the function of the case that returns
-    rho, u, v, w, p at places x, y, z. Arrays are (..., layer, span): `span` is the direction of the span, `layer` the
-    other direction of the face, along which the boundary layer grows in thickness.
+    `range`: the half-open index ranges (i, j, k) of the plane in the block. `length`: its distance from the face.
+    `mean`: the function of the case that returns rho, u, v, w, p at places x, y, z. Arrays are (..., layer, span):
+    `span` is the direction of the span, `layer` the other direction of the face, along which the boundary layer grows
+    in thickness.
 
     Raises HiresxError, with the name of the face, if the span, the wall or the distance do not suit the block.
     """

@@ -84,7 +84,8 @@ def _launches(size: tuple[int, int, int], remote: Set[str], call: Callable[[Rang
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
     """Return the kernel launch that computes velocity, temperature and the scalars and writes them to `w` (variables,
-    k, j, i), at all nodes and ghost nodes, or only in the index range `box` of the array with ghost layers."""
+    k, j, i), at all nodes and ghost nodes, or only in `box`, half-open index ranges (i, j, k) of the array with ghost
+    layers."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory is treated as one row. Its first entries, which belong to corners, are left out so that it begins
@@ -104,9 +105,9 @@ def _size_with_ghosts(state: BlockState) -> tuple[int, int, int]:
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) -> Range:
-    """Return the index ranges of those nodes of a block of `size` (ni, nj, nk) that lie at least `depth` nodes away
-    from the faces `remote`, whose ghost nodes come from other ranks. With the default depth, differences at these nodes
-    do not use such ghost nodes."""
+    """Return the half-open index ranges (i, j, k) of those nodes of a block of `size` (ni, nj, nk) that lie at least
+    `depth` nodes away from the faces `remote`, whose ghost nodes come from other ranks. With the default depth,
+    differences at these nodes do not use such ghost nodes."""
     i, j, k = ((depth * (FACES[2 * d] in remote), n - depth * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
     return i, j, k
 

@@ -58,8 +58,8 @@ class Ghosts:
         self.halo.finish_state()
 
     def send_state(self) -> None:
-        """Start the exchange of the state, as `start_state` does. If exchanges do not overlap with computations, also
-        wait until it is complete."""
+        """Start the exchange of the state and the interpolation of its ghosts (`start_state`). If exchanges do not
+        overlap with computations, also wait until it is complete."""
         self.start_state()
         if not self.overlap:
             self.halo.finish_state()

@@ -49,15 +49,16 @@ class Solver:
     `domain`: the grid with its partition among the ranks; without it this process computes the whole grid of the case,
     or `grid`. `plan`: "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None
     means the plan of the case, or one that suits the backend and its memory. `profiles`: functions that replace
-    functions of case.py. `transport`: the transport of ghost nodes to other ranks (see `HaloExchange`). `overlap`: if
-    false, the solver waits for ghost nodes at once, to measure the gain of overlapping. `flow`: the initial state (see
-    `initial_flow`); without it, the state is set by `initialize` or `restore`. `reused`: data of another solver of the
-    case, which must not be used afterwards; either all ranks pass them or none.
+    functions of case.py. `transport`: the transport of ghost nodes to other ranks (`hiresx.exchange.choice.NAMES`).
+    `overlap`: if false, the solver waits for ghost nodes at once, to measure the gain of overlapping. `flow`: the
+    initial state (see `initial_flow`); without it, the state is set by `initialize` or `restore`. `reused`: data of
+    another solver of the case, which must not be used afterwards; either all ranks pass them or none.
 
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the blocks of the grid. `cut`: the blocks of all ranks. `states`, `kept`: as in `LocalBlocks`.
+    `decomposition`: the blocks of the grid. `cut`: the blocks of all ranks. `states`: the state of each block of this
+    rank. `kept`: results that the next solver can use as well.
     """
 
     def __init__(
@@ -122,7 +123,8 @@ class Solver:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks (name, function) of a stage or, if the integrator iterates, of a right-hand side."""
+        """The tasks of a stage or, if the integrator iterates, of a right-hand side: pairs of a name and a function of
+        the number of the stage, which launches kernels."""
         return self.system.tasks
 
     @property
@@ -410,7 +412,8 @@ class Solver:
             self.settle()
 
     def complete_if_set(self) -> None:
-        """Complete the state, as `complete_state` does, if a rank has set nodes before. All ranks must call this."""
+        """Apply the boundary conditions and fill the ghost nodes (`complete_state`) if a rank has set nodes before. All
+        ranks must call this."""
         if self.comm.max(float(self._state_cache.incomplete)):
             self._give()  # also on ranks that set no node
             self._state_cache.replaced = True
@@ -443,9 +446,10 @@ class Solver:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: its numbers (see
-        `values`). `read(name, box)`: returns the nodes in the index range `box` of its array `name` (see `pieces`). All
-        ranks must call this. Raises ValueError for impossible numbers, and for an array of another shape or type."""
+        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: its numbers (time,
+        step and others), the result of `values`. `read(name, box)`: returns the nodes in the half-open index ranges
+        `box` (i, j, k) of its array `name`. All ranks must call this. Raises ValueError for impossible numbers, and for
+        an array of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():
@@ -457,8 +461,8 @@ class Solver:
         self.go_on(values, fill)
 
     def go_on(self, values: Mapping[str, Any], fill: Callable[[], None]) -> None:
-        """Continue from `values`, as `restore` does, with a state that the function `fill` sets on the device. Nodes
-        that `fill` does not set are not changed. All ranks must call this."""
+        """Continue from the numbers `values` of a checkpoint, with a state that the function `fill` sets on the device.
+        Nodes that `fill` does not set are not changed. All ranks must call this."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):

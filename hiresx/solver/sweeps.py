@@ -338,9 +338,9 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
-    """Return the index range (ni, nj, nk) of a kernel over the nodes of one colour in a block, for sweeps over lines
-    along `direction`: half of the nodes of a row along i, rounded up, and for lines along i also half of the rows. For
-    these, two launches make up the colour (`parities`)."""
+    """Return the numbers of points (ni, nj, nk) of the launch of a kernel over the nodes of one colour in a block, for
+    sweeps over lines along `direction`: half of the nodes of a row along i, rounded up, and for lines along i also half
+    of the rows. For these, two launches make up the colour (`parities`)."""
     ni, nj, nk = s.size
     return ((ni + 1) // 2, (nj + 1) // 2 if direction == 0 else nj, nk)
 

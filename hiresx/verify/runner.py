@@ -99,7 +99,7 @@ def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
 
 
 def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
-    """Run one check of the group `name`, and return its result as a dictionary (see `hiresx.verify.run`). `bench`: the
+    """Run one check of the group `name`, and return its result as a dictionary (`hiresx.verify.run`). `bench`: the
     environment with the backend."""
     began = time.perf_counter()
     value, curves, error, left_out = math.nan, {}, None, None

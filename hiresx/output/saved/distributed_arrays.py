@@ -32,8 +32,8 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | LazyArray]]:
-    """Yield a pair (label, array) for each box of nodes of a distributed array, as `container.write` expects. A label
-    is `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
+    """Yield a pair (label, array) for each box of nodes of a distributed array, for `container.write`. A label is
+    `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 

@@ -155,7 +155,8 @@ class ConservationMonitor(DeviceMonitor):
             self._defect.restore(captured)
 
     def finish(self, solver: Solver) -> None:
-        """Complete the history, and add a note about the defects of conservation with levels of refinement."""
+        """Complete the history at the end of a run, and add a note about the defects of conservation with levels of
+        refinement."""
         super().finish(solver)
         if self._defect is not None and (note := self._defect.note()) is not None:
             self.notes.append(note)

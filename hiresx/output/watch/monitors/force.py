@@ -135,9 +135,9 @@ class ForceMonitor(DeviceMonitor):
         return {**values, **extremes}
 
     def measure_nodes(self) -> dict[str, np.ndarray]:
-        """Return pressure, friction, heat flux and y+ (n,) at the n wall nodes of this rank, as `WallNodes.measure`
-        does, for the current state. If this monitor has taken a sample after the same step, the values of this sample
-        are returned."""
+        """Return pressure, friction, heat flux and y+ (n,) at the n wall nodes of this rank, by the names of the
+        columns, for the current state. If this monitor has taken a sample after the same step, the values of this
+        sample are returned."""
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
