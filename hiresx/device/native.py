@@ -327,8 +327,9 @@ class NativeProgram(RecordingProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Return code for the function that packs the arguments of a launch of kernel `name`: a statement that computes
-        integers from the numbers of points `hx_extent`, and the names of these integers."""
+        """Return code for the function that packs the arguments of a launch of kernel `name` of the kind `kind`
+        (`Signature.kind`): a statement that computes integers from the numbers of points `hx_extent`, and the names of
+        these integers."""
         raise NotImplementedError
 
     def __init__(

@@ -19,11 +19,13 @@ class Ipc(Notification):
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
-        """Record a CUDA event behind the kernels that pack the messages, for which `publish` waits."""
+        """Record a CUDA event behind the kernels that pack the messages in buffer set `turn` (0 or 1), for which
+        `publish` waits."""
         self._packed.record()
 
     def publish(self, turn: int) -> None:
-        """Wait until the GPU has packed the messages, so that other processes can read them in GPU memory."""
+        """Wait until the GPU has packed the messages in buffer set `turn` (0 or 1), so that other processes can read
+        them in GPU memory."""
         # The kernels that unpacked the previous messages are also complete, because they were launched before. A peer
         # that receives this notification may therefore overwrite the buffer that they read.
         self._packed.synchronize()

@@ -76,7 +76,8 @@ class Window(Notification):
         self._memory = memory
 
     def publish(self, turn: int) -> None:
-        """Make the packed messages in shared memory visible to the other ranks, by a memory barrier."""
+        """Make the packed messages in shared memory, in buffer set `turn` (0 or 1), visible to the other ranks, by a
+        memory barrier."""
         self._memory.sync()
 
     def message(self, peer: Peer, turn: int) -> Any:

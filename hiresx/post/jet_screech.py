@@ -38,8 +38,8 @@ class Screech:
 
 def lips(run: Run, name: str | None = None, shape: Shape = "planar") -> str:
     """Return the name "NAME.p_0,p_1" of the pressure signals at the two probe points nearest to the lip of the nozzle,
-    one on each side of the axis. At a round jet the two points are opposite each other. `name`: the only history to
-    search. Raises HiresxError if there are no such points."""
+    one on each side of the axis. `shape`: "planar" or "round"; at a round jet the two points are opposite each other.
+    `name`: the only history to search. Raises HiresxError if there are no such points."""
     best, signals = np.inf, ""
     for history_name in run.histories if name is None else [name]:
         history = run.history(history_name)

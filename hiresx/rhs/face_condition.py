@@ -165,7 +165,8 @@ class FaceCondition:
         twice the number of the direction along the face, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        """Store the data that `follow` needs, before outflows set the right-hand side of the density."""
+        """Store, for `follow`, the part of the right-hand side of other variables that does not follow from that of the
+        density, before outflows set the latter."""
 
     def follow(self) -> None:
         """Adapt the right-hand side of the other variables to the right-hand side of the density, which outflows have

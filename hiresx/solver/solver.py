@@ -347,7 +347,8 @@ class Solver:
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
-        """Return to the state at the start of the last step. All ranks must call this."""
+        """Return to the state, time and number of steps at the start of the last step. All ranks must call this. Raises
+        RuntimeError if no step was taken."""
         if self._state_cache.began is None:
             raise RuntimeError("no step was taken")
         self.time, self.steps = self._state_cache.began

@@ -365,9 +365,9 @@ def unpack(found: Container) -> dict[str, dict[str, Any]]:
 def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
-    """Convert the result of `Attachment.capture` to the form that `Attachment.restore` expects, without a checkpoint
-    file. Each distributed array, a list of boxes of nodes, is replaced by the function read(name, box) that `reader`
-    makes of the list. `reader` copies the arrays at once."""
+    """Convert `captured`, the result of `Attachment.capture`, to the form that `Attachment.restore` expects, without a
+    checkpoint file. Each distributed array, a list of boxes of nodes, is replaced by the function read(name, box) that
+    `reader` makes of the list. `reader` copies the arrays at once."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 
