@@ -12,7 +12,8 @@ from hiresx.exchange.notification import Notification
 class Ipc(Notification):
     """Transport by GPU memory that other processes of the host can open (CUDA IPC). `messages[turn][rank]`: the array
     in the memory of the GPU of the peer `rank` that contains its message for this rank. `gpu` has opened this memory.
-    `turn` is the number of the set of buffers, 0 or 1. `tag`: the tag of the MPI messages that announce messages."""
+    `turn` is the number of the set of buffers, 0 or 1. `mpi_comm`, `tag`: the mpi4py communicator and the tag of the
+    MPI messages that announce messages. `peers`: the other ranks."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, messages)

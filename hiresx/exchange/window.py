@@ -61,8 +61,8 @@ class SharedMemory:
 
 class Window(Notification):
     """Transport by the shared `memory` of a host. `messages[turn][rank]`: the array in this memory that contains the
-    message of the peer `rank` for this rank. `turn` is the number of the set of buffers, 0 or 1. `tag`: the MPI tag of
-    the notifications."""
+    message of the peer `rank` for this rank. `turn` is the number of the set of buffers, 0 or 1. `mpi_comm`, `tag`: the
+    mpi4py communicator and the tag of the notifications. `peers`: the other ranks."""
 
     def __init__(
         self,

@@ -38,9 +38,9 @@ _STEEP, _MIDDLE = 4.0, 0.2
 class Plane:
     """The face of a recycling inflow, `patch` of a block of the grid, and the plane from which it takes fluctuations.
     `range`: the half-open index ranges (i, j, k) of the plane in the block. `length`: its distance from the face.
-    `mean`: the function of the case that returns rho, u, v, w, p at places x, y, z. Arrays are (..., layer, span):
-    `span` is the direction of the span, `layer` the other direction of the face, along which the boundary layer grows
-    in thickness.
+    `mean`: the function of the case that returns rho, u, v, w, p at places x, y, z. `whole`: the blocks of the grid,
+    not divided. Arrays are (..., layer, span): `span` is the direction of the span, `layer` the other direction of the
+    face, along which the boundary layer grows in thickness.
 
     Raises HiresxError, with the name of the face, if the span, the wall or the distance do not suit the block.
     """
@@ -231,10 +231,11 @@ class RecyclingInflow(GivenNodes):
 
 
 class Recycling:
-    """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `states`,
-    `conditions`: the blocks of this rank and their boundary conditions. `profile`: returns, for the name of a function
-    of case.py, a function that returns rho, u, v, w, p at points x, y, z. Collective, since a plane may be divided
-    among ranks. `any`: whether any rank has such an inflow. Raises the errors of `Plane`."""
+    """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `whole`:
+    the blocks of the grid, not divided. `states`, `conditions`: the blocks of this rank and their boundary conditions.
+    `profile`: returns, for the name of a function of case.py, a function that returns rho, u, v, w, p at points x, y,
+    z. Collective, since a plane may be divided among ranks. `any`: whether any rank has such an inflow. Raises the
+    errors of `Plane`."""
 
     def __init__(
         self,

@@ -21,7 +21,9 @@ from hiresx.solver.initial_flow import Flow
 
 
 class AttachedRun:
-    """Base class of `hiresx.Simulation` that builds a solver and attaches outputs and monitors to it."""
+    """Base class of `hiresx.Simulation` that builds a solver and attaches outputs and monitors to it. `out`: the run
+    directory, or None. `blocks`: the boxes of nodes of this rank. `attachments`: outputs and monitors. `history`: an
+    entry for each step that was reported, with the numbers of monitors."""
 
     case: Case
     comm: Communicator

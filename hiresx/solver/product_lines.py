@@ -13,8 +13,9 @@ from hiresx.solver.sweeps import SweepInputs, nodes_of_lines, parities
 class ProductLines(ProductSweeps):
     """Block Gauss-Seidel sweeps over the grid lines of two colours along one direction, which solve the equations of
     each line at once. The matrix blocks that couple a line with other lines are not stored; the products with them are
-    computed when they are needed. If a block has one node along this direction, its lines have one node. The arguments:
-    `ProductSweeps`. Collective."""
+    computed when they are needed. If a block has one node along this direction, its lines have one node. `given`: what
+    all sweeps share (`SweepInputs`). `faces`: for each block of this rank the stored matrix blocks of nodes on faces
+    with boundary conditions. Collective."""
 
     def __init__(self, given: SweepInputs, faces: list[FaceBlocks]):
         super().__init__(given, faces)

@@ -57,8 +57,7 @@ class Solver:
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the blocks of the grid. `cut`: the blocks of all ranks. `states`: the state of each block of this
-    rank. `kept`: results that the next solver can use as well.
+    `decomposition`: the grid's blocks. `cut`, `states`: those of all ranks, of this rank. `kept`: reusable results.
     """
 
     def __init__(
@@ -123,8 +122,7 @@ class Solver:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks of a stage or, if the integrator iterates, of a right-hand side: pairs of a name and a function of
-        the number of the stage, which launches kernels."""
+        """The tasks (name, function of the stage) of a stage or, if the integrator iterates, a right-hand side."""
         return self.system.tasks
 
     @property
@@ -143,8 +141,7 @@ class Solver:
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """Make the kernel launches `calls`, which only read the flow, at the start of every step from now on. Return a
-        function that stops this."""
+        """Launch `calls`, which only read the flow, at the start of every step. Return a function that ends this."""
         key = max(self._lookers, default=0) + 1
         self._lookers[key] = list(calls)
 
@@ -317,9 +314,8 @@ class Solver:
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
         """Make one time step of the case, and return whether it was completed. `watch(stage, task)` is called after
-        each task (a group of kernels, such as "boundary") of each stage (0, 1, ...), and returns whether to continue.
-        If not, the step ends there: the state is that between two tasks, for diagnosis, and `time` and `steps` do not
-        change. Call `rewind` or set a state before another step. All ranks must call this."""
+        each task (part of a stage, such as "boundary"), and returns whether to continue. If not, the step ends there,
+        and `time` and `steps` do not change; call `rewind` or set a state before another step. Collective."""
 
         def perform_watched(tasks: Sequence[Task], stage: int) -> None:
             for name, task in tasks:
@@ -347,8 +343,7 @@ class Solver:
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
-        """Return to the state, time and number of steps at the start of the last step. All ranks must call this. Raises
-        RuntimeError if no step was taken."""
+        """Return to the state, time and number of steps at the start of the last step. All ranks must call this."""
         if self._state_cache.began is None:
             raise RuntimeError("no step was taken")
         self.time, self.steps = self._state_cache.began
@@ -413,8 +408,7 @@ class Solver:
             self.settle()
 
     def complete_if_set(self) -> None:
-        """Apply the boundary conditions and fill the ghost nodes (`complete_state`) if a rank has set nodes before. All
-        ranks must call this."""
+        """Apply boundary conditions and fill ghost nodes if a rank has set nodes before. All ranks must call this."""
         if self.comm.max(float(self._state_cache.incomplete)):
             self._give()  # also on ranks that set no node
             self._state_cache.replaced = True
@@ -447,10 +441,9 @@ class Solver:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: its numbers (time,
-        step and others), the result of `values`. `read(name, box)`: returns the nodes in the half-open index ranges
-        `box` (i, j, k) of its array `name`. All ranks must call this. Raises ValueError for impossible numbers, and for
-        an array of another shape or type."""
+        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the result of
+        `values`. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of its array
+        `name`. Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():

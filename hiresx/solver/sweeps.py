@@ -65,9 +65,9 @@ class _Launches(NamedTuple):
 
 class Sweeps:
     """Block Gauss-Seidel sweeps over nodes or grid lines of two colours, by which the implicit integrator preconditions
-    its linear equations. `lines`: for each block of this rank the directions of its lines, which the sweeps use in
-    turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction in which every block has
-    one node."""
+    its linear equations. `given`: settings, blocks, ghosts, kernels and colours (`SweepInputs`). `lines`: for each
+    block of this rank the directions of its lines, which the sweeps use in turn; () for sweeps over nodes. Collective.
+    Raises HiresxError for lines along a direction in which every block has one node."""
 
     def __init__(self, given: SweepInputs):
         self._settings, self._blocks, self._ghosts = settings, blocks, ghosts = given[:3]

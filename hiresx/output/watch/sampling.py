@@ -82,7 +82,8 @@ def _time_tolerance(solver: Solver) -> float:
 
 class Monitor(Attachment):
     """Base class of monitors, which take samples at the times of a `SampleTimes` and store them in a history. A
-    subclass defines `measure`. `out`: the run directory; None to store the history in memory.
+    subclass defines `measure`. `name`, `kind`: the name of the history and the kind of the monitor. `out`: the run
+    directory; None to store the history in memory.
 
     Every rank of `comm` measures the same values. With a directory rank 0 writes them, and an error there is raised on
     all ranks.

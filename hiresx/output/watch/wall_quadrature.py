@@ -72,9 +72,9 @@ def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray])
 
 
 class Walls:
-    """The lines of nodes along which integrals over walls are computed. `walls`: for each face of a block the mask of
-    its wall nodes, an array `[k, j, i]` without the direction of the face. The integral may be over a whole wall or a
-    region of it. A wall does not end where a level of refinement ends."""
+    """The lines of nodes along which integrals over walls are computed. `decomposition`: the blocks. `walls`: for each
+    face of a block the mask of its wall nodes, an array `[k, j, i]` without the direction of the face. The integral may
+    be over a whole wall or a region of it. A wall does not end where a level of refinement ends."""
 
     def __init__(self, decomposition: Decomposition, walls: Mapping[Place, np.ndarray]):
         self._decomposition = decomposition

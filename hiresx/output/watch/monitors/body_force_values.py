@@ -65,8 +65,9 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class BodyForceMonitor(Monitor):
-    """Monitor of the body force and the mass flow. If the mass flow is kept constant, it sets the acceleration of the
-    flow, the field `kept_acceleration`, in every step."""
+    """Monitor of the body force and the mass flow. `spec`: the table [body_force]. `out`: the run directory, or None.
+    If the mass flow is kept constant, it sets the acceleration of the flow, the field `kept_acceleration`, in every
+    step."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "body_force", "body_force", COLUMNS, spec.every, None, out)

@@ -64,8 +64,8 @@ _NOWHERE = 1e300
 
 
 class ExtremaMonitor(DeviceMonitor):
-    """Monitor of the smallest and the largest value of each variable of `[extrema]`, with block, node and coordinates
-    of its position."""
+    """Monitor of the smallest and the largest value of each variable of the table [extrema], `spec`, with block, node
+    and coordinates of its position."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._variables = spec.variables

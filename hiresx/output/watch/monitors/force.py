@@ -64,10 +64,11 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class ForceMonitor(DeviceMonitor):
-    """Monitor of the force on walls. Its columns are force_x, force_y and force_z (pressure and friction together),
-    pressure_x, y, z, friction_x, y, z, heat and area. If the case requests them, there are also coefficients and
-    extremes along the walls. In axisymmetric flow the y components are sums of radial components, the z components are
-    sums of components along the swirl, and there is the torque."""
+    """Monitor of the force on the walls that one table [[force]], `spec`, selects. `key`: the name of the table in
+    messages. Its columns are force_x, force_y and force_z (pressure and friction together), pressure_x, y, z,
+    friction_x, y, z, heat and area. If the case requests them, there are also coefficients and extremes along the
+    walls. In axisymmetric flow the y components are sums of radial components, the z components are sums of components
+    along the swirl, and there is the torque."""
 
     def __init__(self, key: str, spec: Spec, solver: Solver, out: Path | None):
         area = ("", " L", " L^2")[dimension(solver) - 1]

@@ -43,9 +43,9 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class KineticEnergyMonitor(DeviceMonitor):
-    """Monitor of the kinetic energy and of the terms of its budget, as means over the grid (docs/outputs.md). Gradients
-    are computed as in the solver's viscous terms: by central differences of the order `scheme.viscous_order`, which use
-    the ghost nodes.
+    """Monitor of the kinetic energy and of the terms of its budget, as means over the grid (docs/outputs.md). `spec`:
+    the table [kinetic_energy]. Gradients are computed as in the solver's viscous terms: by central differences of the
+    order `scheme.viscous_order`, which use the ghost nodes.
 
     `rate` and `dissipation_numerical` are values at the middle between two samples and are NaN in the first sample.
     `dissipation_numerical` is pressure dilatation minus dissipation (with that of a turbulence model), averaged over

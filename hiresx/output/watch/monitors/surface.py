@@ -35,7 +35,8 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class SurfaceMonitor(DeviceMonitor):
-    """Monitor of the flow on the surface of one table `[[surface]]`. Only rank 0 has the samples."""
+    """Monitor of the flow on the surface of one table [[surface]], `spec`. `key`: the name of the table in messages.
+    `folder`: the folder of the file. Only rank 0 has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND.name, KIND.columns, spec.every, spec.every_time)

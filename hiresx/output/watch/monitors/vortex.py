@@ -55,8 +55,8 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class VortexMonitor(Monitor):
-    """Monitor that sets the circulation of the point vortex in all far-field conditions. `circulation`: the present
-    one, in c_ref L. `stream`: the uniform stream around the vortex."""
+    """Monitor that sets the circulation of the point vortex in all far-field conditions, from the lift of the force
+    that `spec` names. `circulation`: the present one, in c_ref L. `stream`: the uniform stream around the vortex."""
 
     def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
         every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
