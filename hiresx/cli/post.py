@@ -1,4 +1,5 @@
-"""`hiresx post`: analysis of runs."""
+"""`hiresx post`: analysis of runs. The functions here declare the options of the commands. `_analysis` makes the
+commands from them, which return the exit status 0; errors are raised as HiresxError."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -113,8 +113,8 @@ def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) 
 
 
 def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
-    """Yield disjoint index boxes that cover the nodes of a block of `size` (ni, nj, nk) outside of the index box
-    `inner`. Their rows along i are as long as possible."""
+    """Yield disjoint boxes, half-open index ranges (i, j, k), that cover the nodes of a block of `size` (ni, nj, nk)
+    outside of the index box `inner`. Their rows along i are as long as possible."""
     box = [(0, n) for n in size]
     for d in (2, 1, 0):
         lo, hi = inner[d]
@@ -126,6 +126,6 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
 
 
 def extent(box: Range) -> tuple[int, int, int]:
-    """Return the number of nodes of an index box along i, j and k."""
+    """Return the number of nodes of a box, half-open index ranges (i, j, k), along i, j and k."""
     (i, i_end), (j, j_end), (k, k_end) = box
     return i_end - i, j_end - j, k_end - k

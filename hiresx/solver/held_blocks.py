@@ -73,8 +73,8 @@ def copy_metrics(
 
 
 def with_ghosts(box: Range, whole: Range, d: int, halo: int) -> Range:
-    """Return the index box `box` extended along direction `d` by the `halo` ghost layers, at each end that is also an
-    end of `whole`."""
+    """Return `box`, half-open index ranges (i, j, k), extended along direction `d` by the `halo` ghost layers, at each
+    end that is also an end of `whole`."""
     (lo, hi), (first, last) = box[d], whole[d]
     ends = lo - halo * (lo == first), hi + halo * (hi == last)
     return triple(ends if e == d else own for e, own in enumerate(box))

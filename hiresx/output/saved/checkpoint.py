@@ -352,8 +352,8 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
     """Return the data of each monitor and output in the opened checkpoint `found`, by name, in the form that
-    `Attachment.restore` expects. A distributed array is a function read(name, box) that returns the nodes `box` of it.
-    Call this function inside `reading_contents`."""
+    `Attachment.restore` expects. A distributed array is a function read(name, box) that returns its nodes in the
+    half-open index ranges `box` (i, j, k). Call this function inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}

@@ -55,8 +55,9 @@ def _ends(boxes: Iterable[Range]) -> tuple[int, ...]:
 
 
 class Reader:
-    """Reader of stored arrays that are divided into boxes of nodes. reader(name, box) returns the nodes `box` of an
-    array as (..., nk, nj, ni). Only the stored boxes that overlap `box` are read, a few planes at a time.
+    """Reader of stored arrays that are divided into boxes of nodes. reader(name, box) returns the nodes of an array in
+    the half-open index ranges `box` (i, j, k) as (..., nk, nj, ni). Only the stored boxes that overlap `box` are read,
+    a few planes at a time.
 
     `stored`: the stored boxes of each array, by its name. `fault`: a function that makes an exception from a text. This
     exception is raised if there is no such array, if the boxes of an array have different types, or if a node lies in
