@@ -82,7 +82,8 @@ class PairSum(Objective):
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the summed cost in seconds after each of n swaps, (n,), and the number of arithmetic operations.
-        `place`, `first`, `second`: as in `Objective.swap_values`."""
+        `place`: the GPU of each rank, then of each free slot. `first`, `second` (n,): the indexes into `place` that
+        each swap exchanges."""
         ranks, size = self.demand.ranks, len(place)
         sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
         # Cost of the traffic of each rank to other hosts, for each of its possible GPUs.
@@ -127,7 +128,8 @@ class ExchangeTime(Objective):
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the value of `guide`, in seconds, after each of n swaps, (n,), and the number of arithmetic
-        operations. `place`, `first`, `second`: as in `Objective.swap_values`."""
+        operations. `place`: the GPU of each rank, then of each free slot. `first`, `second` (n,): the indexes into
+        `place` that each swap exchanges."""
         tried = np.repeat(place[None], len(first), axis=0)
         row = np.arange(len(first))
         tried[row, first], tried[row, second] = place[second], place[first]

@@ -46,15 +46,15 @@ def check_threads(count: int | None) -> None:
 
 
 def planes(count: int, nodes: int) -> list[slice]:
-    """Return index ranges that divide `count` planes of `nodes` nodes each into consecutive groups of about 250,000
-    nodes, so that intermediate results stay in the processor's cache."""
+    """Return slices that divide `count` planes of `nodes` nodes each into consecutive groups of about 250,000 nodes, so
+    that intermediate results stay in the processor's cache."""
     depth = max(1, SLAB // max(nodes, 1))
     return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
 
 
 def lines_of(count: int, nodes: int) -> list[slice]:
-    """Return index ranges that divide `count` grid lines of `nodes` nodes each into consecutive groups of about 50,000
-    nodes, but at least 8 lines."""
+    """Return slices that divide `count` grid lines of `nodes` nodes each into consecutive groups of about 50,000 nodes,
+    but at least 8 lines."""
     depth = max(LEAST, PIECE // max(nodes, 1))
     ends = [*range(depth, count - LEAST + 1, depth), count]
     return [slice(lo, hi) for lo, hi in zip([0, *ends], ends, strict=False)]

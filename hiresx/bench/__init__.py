@@ -23,9 +23,9 @@ def run(
 
     `threads`: numbers of threads to measure with on a CPU, by default one and all. `precisions`: the names of the
     floating-point precisions. `start_up`: whether to measure also the times of a first run with an empty kernel cache,
-    and of later runs. The result is a dictionary with `rhs` (see `hiresx.bench.rhs`), `start_up` (see
-    `hiresx.bench.start_up`) and the entries of `hiresx.bench.results.header`. The rates are stored for the estimates of
-    `hiresx check`. Raises HiresxError for too few points, and the errors of `hiresx.device.backend`.
+    and of later runs. The result is a dictionary with `rhs` (a dictionary for each measurement), `start_up` (seconds),
+    and facts about software and machine. The rates are stored for the estimates of `hiresx check`. Raises HiresxError
+    for too few points, and the errors of `hiresx.device.backend`.
     """
     from hiresx.bench import rhs
     from hiresx.bench.results import header

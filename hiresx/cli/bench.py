@@ -20,7 +20,9 @@ def bench(
     precision: Precision = None,
     json: options.Json = False,
 ) -> int:
-    """Measure the speed of the right-hand side, and the times of a first and of later runs, on this machine."""
+    """Measure the speed of the right-hand side, and the times of a first and of later runs, on this machine.
+
+    Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):
         from hiresx import bench as measurements
 

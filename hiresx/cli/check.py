@@ -29,7 +29,8 @@ def check(
     that the grid resolves, memory, time step, cost, and the division among ranks.
 
     The case's case.py is executed, as by every command that reads a case.
-    An error in the case ends the command with a message.
+
+    Exit status: 0 done; 2 an error to correct in the case.
     """
     from hiresx.case import load
 

@@ -74,7 +74,8 @@ def report(made: "Decomposition") -> list[dict[str, Any]]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the printed table of levels of refinement, each with level, blocks, nodes, nodes under finer
-    levels, fraction of the grid and fraction of the time. `rows`: the result of `report`."""
+    levels, the fraction of the grid that the level covers, and its fraction of the time of a step. `rows`: the result
+    of `report`."""
     for row in rows:
         yield (
             row["level"], row["blocks"], f"{row['points']:,}", f"{row['under']:,}", f"{row['part']:.1%}",

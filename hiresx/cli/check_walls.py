@@ -26,9 +26,10 @@ STEEP = 52.0
 def report(decomposition: "Decomposition", extended: Sequence[Coordinates | GhostLayers]) -> list[dict[str, Any]]:
     """Return one dictionary for each slip wall, plane of symmetry and axis. `extended`: the blocks with ghost layers.
 
-    - `block`, `face`, `range`, `type`: the position of the wall and the type of its boundary condition.
+    - `block`, `face`, `range`, `type`: the position of the wall, with half-open index ranges i, j, k, and the type of
+      its boundary condition.
     - `angle`: the largest angle between a grid line and the normal of the wall, in degrees.
-    - `curved`, `edge`: whether the wall is curved, and whether it has an edge.
+    - `curved`, `edge`: whether the wall is curved, and whether it has an edge, where its normal jumps.
     - `mirrors_places`: whether ghost nodes take the flow at mirrored points, interpolated, not at mirrored nodes.
     - `moved`: by how many cells mirrored points outside the grid were moved at most.
     """

@@ -12,7 +12,9 @@ def diff(
     second: Annotated[Path, argument("RUN2", "Another one.")],
     json: options.Json = False,
 ) -> int:
-    """Show the differences between two runs; exit status 1 if configuration, functions, grid or results differ."""
+    """Show the differences between two runs.
+
+    Exit status: 0 the runs agree; 1 configuration, functions, grid or results differ; 2 an error to correct."""
     with terminal.only_json(json):
         from hiresx.output.show.compare import compare
 

@@ -64,7 +64,11 @@ def gradient(
     respect to keys of the case.
 
     The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
-    flow's linear equations, and with --adjoint each number does; --check costs four converged flows for each.
+    flow's linear equations, and with --adjoint each number does. The right-hand side of these equations comes from
+    differences in the key by --step; --extended computes their residual in extended precision. --check adds the
+    differences of converged flows, four for each key.
+
+    Exit status: 0 done; 2 an error to correct.
 
     Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone.
     """

@@ -34,8 +34,8 @@ STEEP = 2.0
 class CheckedGrid:
     """The results of the checks of a grid. `grid`: the grid. `quality`: for each block its quality. `decomposition`:
     the blocks with their connections and conditions. `proofs`: the result of the check of each connection.
-    `interfaces`: for each patched face, the places of its ghosts. `extended`: the blocks with ghost layers (see
-    `extended_coordinates`). `warnings`: warnings, as sentences."""
+    `interfaces`: for each patched face, the places of its ghosts. `extended`: the coordinates x, y, z of each block
+    with ghost layers. `warnings`: warnings, as sentences."""
 
     grid: Grid
     quality: list[dict[str, Any]]

@@ -21,7 +21,9 @@ def history(
     json: options.Json = False,
 ) -> int:
     """List the histories of a run, which are the time series that its monitors recorded, or show one of them: as a
-    summary, as CSV or as JSON."""
+    summary, as CSV or as JSON.
+
+    Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):
         from hiresx.case.implicit_table import NAME as IMPLICIT
         from hiresx.case.monitors import RESIDUAL

@@ -24,7 +24,9 @@ def info(
     ],
     json: options.Json = False,
 ) -> int:
-    """Describe a run, or a file that hiresx has written or can read."""
+    """Describe a run, or a file that hiresx has written or can read.
+
+    Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):
         from hiresx.output.show.describe import describe
 

@@ -99,8 +99,10 @@ def launch(
 ) -> int:
     """Run a case on many ranks of this machine, or write the script that does so under Slurm or PBS.
 
-    CASE, all other options and the exit status are the same as for hiresx run. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
-    SIGUSR2 end the run with a checkpoint.
+    CASE and all other options are those of hiresx run. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run with a
+    checkpoint.
+
+    Exit status: 0 done; 2 an error to correct; 3 stopped before the end; 130 Ctrl-C; 128 + N another signal N.
     """
     _refuse_other_commands(run or [])
     words = parse_run_arguments(run or [])

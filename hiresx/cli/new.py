@@ -16,7 +16,9 @@ def new(
     connectivity: Annotated[Path | None, option("--connectivity", "FILE", "Connectivity file of GRID.")] = None,
     json: options.Json = False,
 ) -> int:
-    """Copy a bundled case to a new folder, to edit; or start one from a grid file; or list the bundled cases."""
+    """Copy a bundled case to a new folder, to edit; or start one from a grid file; or list the bundled cases.
+
+    Exit status: 0 done; 2 an error to correct."""
     from hiresx.case import bundled_cases, copy_bundled
 
     if grid is not None:

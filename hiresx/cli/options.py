@@ -68,7 +68,8 @@ def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, 
 @overload
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
     """Return the numbers in `text`, separated by commas, or None if `text` is None. `option`: the command-line option
-    with the value `text`. `example`, `counts`: as for the other overload."""
+    with the value `text`. `example`: a valid value, for the error message. `counts`: the allowed numbers of entries;
+    none: any number."""
 
 
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:

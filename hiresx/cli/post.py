@@ -1,4 +1,5 @@
-"""`hiresx post`: analysis of runs."""
+"""`hiresx post`: analysis of runs. The functions here declare the options of the commands. `_analysis` makes the
+commands from them, which return the exit status 0; errors are raised as HiresxError."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -100,7 +101,7 @@ class Observers:
 
     def arguments(self) -> dict[str, Any]:
         """Return {"observers": value}, an argument of the analysis: the positions of the observers. Raises HiresxError
-        as `hiresx.cli.observers.read` does."""
+        for a file or an arc of observers that is not valid."""
         from hiresx.cli.observers import read
 
         return {"observers": read(**vars(self))}
@@ -393,7 +394,9 @@ def animate(
     out: Annotated[Path | None, option("--out", "FILE", ".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")] = None,
     json: options.Json = False,
 ) -> int:
-    """Write a film of one variable, MP4 or GIF."""
+    """Write a film of one variable, MP4 or GIF.
+
+    Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):
         from hiresx.post.animate import animate as make
 

@@ -39,6 +39,8 @@ def scaling(
     overlap.
 
     With --predict MACHINE.json also predict the times on another machine (see docs/parallel.md).
+
+    Exit status: 0 done; 2 an error to correct.
     """
     with terminal.only_json(json):
         from hiresx.bench.results import header

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def end_with_error(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
-    """Print the error that ends this process, as `error` does, and return the exit status `status`. An error that
-    occurred on all ranks of an MPI run is printed once. `cause`: the exception. `more`: further entries of the JSON
-    document."""
+    """Print the error that ends this process, and return the exit status `status`. An error that occurred on all ranks
+    of an MPI run is printed once. `cause`: the exception. `message`: what is wrong. `hint`: what to do. `as_json`:
+    whether a JSON document is printed in place of text. `more`: further entries of the JSON document."""
     try:
         from hiresx.mpi.communicator import end_process
     except Exception:  # it imports NumPy, which may be broken

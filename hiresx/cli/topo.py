@@ -35,7 +35,8 @@ def show(
     json: options.Json = False,
 ) -> int:
     """Show the machine, or a recording of another one, or save a snapshot. The command hiresx topo alone does the same.
-    Returns the exit status."""
+
+    Exit status: 0 done; 2 an error to correct."""
     if context.invoked_subcommand is not None:
         return 0
     with terminal.only_json(json):
@@ -94,7 +95,9 @@ def plan(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Compare strategies that place ranks on the GPUs of a machine: the time of an exchange, and the busiest link."""
+    """Compare strategies that place ranks on the GPUs of a machine: the time of an exchange, and the busiest link.
+
+    Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):
         if bytes_ is not None and case is not None:
             raise HiresxError(
@@ -178,7 +181,9 @@ def measure(
     save: Annotated[Path, option("--save", "FILE.json", "The snapshot to write.")] = Path("machine.json"),
     json: options.Json = False,
 ) -> int:
-    """Measure bandwidth and latency between all GPUs and host memory, and write the results into a snapshot."""
+    """Measure bandwidth and latency between all GPUs and host memory, and write the results into a snapshot.
+
+    Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):
         from hiresx.topology import machine as description
         from hiresx.topology.discover import discover
@@ -204,8 +209,9 @@ def verify(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Place and bind the ranks that mpirun has started, as a run does, and report the actual devices of each rank. The
-    exit status is 1 if a rank is not where it should be."""
+    """Place and bind the ranks that mpirun has started, as a run does, and report the actual devices of each rank.
+
+    Exit status: 0 all ranks are where they should be; 1 one is not; 2 an error to correct."""
     from dataclasses import asdict
 
     with terminal.only_json(json):

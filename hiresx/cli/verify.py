@@ -25,7 +25,9 @@ def verify(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Run the verification checks on this machine; exit status 1 when one fails."""
+    """Run the verification checks on this machine.
+
+    Exit status: 0 all passed; 1 a check failed; 2 an error to correct."""
     began = time.perf_counter()
     with terminal.only_json(json):
         from hiresx import verify as verification

@@ -25,10 +25,10 @@ Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Domain:
     """The geometry of a run: the grid and its division among the ranks. `grid`: the grid. `whole`: its blocks with
     their connections and boundary patches, not divided. `cut`: the boxes of nodes that the ranks compute, with their
-    connections and patches. `comm`: the ranks. `extended`: coordinates of the whole blocks with ghost layers (see
-    `extended_coordinates`). If the nodes of a block are left in the grid file, `extended` has only the layers beside
-    its faces, and `own` has the nodes that this rank has read. `hierarchy`: the levels of refinement from which boxes
-    of finer grid (tiles) are chosen during the run, None if the tiles do not change."""
+    connections and patches. `comm`: the ranks. `extended`: coordinates x, y, z of the whole blocks with ghost layers.
+    If the nodes of a block are left in the grid file, `extended` has only the layers beside its faces, and `own` has
+    the nodes that this rank has read. `hierarchy`: the levels of refinement from which boxes of finer grid (tiles) are
+    chosen during the run, None if the tiles do not change."""
 
     comm: Communicator
     grid: Grid

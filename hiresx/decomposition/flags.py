@@ -188,8 +188,8 @@ def _tiles_over(nodes: int, ends: tuple[int, ...], wrapped: bool, around: int, t
 
 @lru_cache(maxsize=1024)
 def _first_alike(nodes: int, ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
-    """Return the nodes that do not select the same tiles as the node before them, and node 0. The arguments are those
-    of `_tiles_over`."""
+    """Return the nodes that do not select the same tiles as the node before them, and node 0. `ends`: the nodes at
+    which tiles begin and end. The other arguments: `_tiles_over`."""
     tiles = np.concatenate([_tiles_over(nodes, ends, wrapped, n, tile) for n in (around, 0)], axis=1)
     return np.flatnonzero(np.append(True, (tiles[1:] != tiles[:-1]).any(axis=1)))
 

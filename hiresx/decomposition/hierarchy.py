@@ -112,8 +112,9 @@ def shared_hierarchy(
 ) -> Hierarchy:
     """Compute all levels of refinement above the original grid, from which refined boxes are chosen during the run.
     `comm`: the ranks. `coarse`: the blocks of `grid` with connections and boundary conditions, not divided among ranks.
-    `extended`: their coordinates with ghosts. `table`: the table [refine] of the case file. The first rank of every
-    host computes the coordinates, and the other ranks share them. Collective. Raises the errors of `refine`."""
+    `extended`: their coordinates x, y, z with ghosts (GhostLayers, for a block left in the grid file, are refused).
+    `table`: the table [refine] of the case file. The first rank of every host computes the coordinates, and the other
+    ranks share them. Collective. Raises the errors of `refine`."""
     first: tuple[list[Decomposition], list[list[Extended]]] | None = None
     with comm.together():
         base = refuse_in_file(extended)

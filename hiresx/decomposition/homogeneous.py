@@ -90,6 +90,6 @@ def _find(decomposition: Decomposition, number: int, letter: str) -> Homogeneous
 
 
 def collapse_box(box: Range, over: Sequence[str]) -> Range:
-    """Return the index ranges (i, j, k) that the mean over the directions `over` of values in `box` has: the single
-    node 0 along these directions, and the range of `box` along the others."""
+    """Return the half-open index ranges (i, j, k) of the mean over the directions `over`, such as ("i", "k"), of values
+    in `box`: (0, 1) along these directions, and the range of `box` along the others."""
     return triple((0, 1) if letter in over else ends for letter, ends in zip(AXES, box, strict=True))

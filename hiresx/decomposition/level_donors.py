@@ -215,7 +215,7 @@ class Pairs:
 
     @property
     def count(self) -> int:
-        """Number of pairs."""
+        """Number of pairs of coincident nodes in all boxes."""
         return int(self.sizes.prod(axis=1).sum())
 
     @cached_property

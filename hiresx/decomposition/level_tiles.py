@@ -37,10 +37,11 @@ class LevelTiles:
     ) -> "LevelTiles":
         """Return the blocks of a level that have the nodes `pieces`, with their connections and boundary patches,
         numbered from 0 on. Faces at which the level ends get the condition "patched", whose ghosts are interpolated.
-        `fine`: the decomposition of the whole grid on this level. `pieces`: as in the class. `level`: the number of the
-        level. `kept`: a function that is called with a view of coordinates and returns the array to store. Raises
-        HiresxError for a block on a face whose condition does not support refinement, and for a level that ends where
-        it must not (`may_end`)."""
+        `fine`: the decomposition of the whole grid on this level. `pieces`: for each block (number of the block of the
+        unrefined grid, half-open index ranges on this level). `level`: the number of the level. `kept`: a function that
+        is called with a view of coordinates and returns the array to store. Raises HiresxError for a block on a face
+        whose condition does not support refinement, and for a level that ends on a connection of blocks over which it
+        must continue (`may_end`)."""
         halo, count, blocks = fine.stencil.halo, dict[int, int](), list[Block]()
         for b, box in pieces:
             count[b] = count.get(b, -1) + 1

@@ -47,9 +47,9 @@ class Tile:
 
 @dataclass(frozen=True)
 class Space:
-    """The index range of a block if the whole block were refined to one level. `size`: the number of nodes (ni, nj,
-    nk). `wrapped`: for each direction, the `Wrap` by which the block is connected with itself, as in an O-grid, or
-    None."""
+    """The indexes of a block if the whole block were refined to one level of refinement. `size`: the number of nodes
+    (ni, nj, nk). `wrapped`: for each direction, the `Wrap` by which the block is connected with itself, as in an
+    O-grid, or None."""
 
     size: tuple[int, int, int]
     wrapped: tuple[Wrap | None, ...]
@@ -59,7 +59,7 @@ class Space:
 class Levels:
     """The levels of a refined decomposition. `tiles`: for each block, not divided among ranks, its box of nodes on its
     level; the blocks of the unrefined grid are boxes of level 0. `spaces`: for each (level, block of the unrefined
-    grid) the index range that the block would have on this level."""
+    grid) the indexes that the block would have on this level (`Space`)."""
 
     tiles: tuple[Tile, ...]
     spaces: dict[tuple[int, int], Space] = field(default_factory=dict)
@@ -81,15 +81,16 @@ class Levels:
 
 def part_on_level(levels: Levels, part: Part) -> Tile:
     """Return the box of nodes that one rank computes as a `Tile`, that is, with its level of refinement and in the
-    indexes of this level. `part`: the box, as a range of nodes of a block. `levels`: the levels of all blocks."""
+    indexes of this level. `part`: the box, as half-open index ranges (i, j, k) of a block. `levels`: the levels of all
+    blocks."""
     tile = levels.tiles[part.whole]
     (i, _), (j, _), (k, _) = tile.box
     return Tile(tile.level, tile.base, shift_range(part.box, (i, j, k)))
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """Return the index range of every block if it is refined completely to `level`, as a dictionary from (level, block)
-    to the range. `decomposition`: these blocks and their connections."""
+    """Return the indexes of every block if it is refined completely to `level`, as a dictionary from (level, block) to
+    a `Space`. `decomposition`: these blocks and their connections."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)

@@ -51,7 +51,8 @@ class Wall:
     - `mirrors_places`: whether a ghost takes its values at the mirror image of its own position, and not at a node.
       Ghosts beside an edge take them at nodes, and so do all ghosts of a wall that consists of planes with edges
       between them (`hiresx.decomposition.wall_edges`).
-    - `images`: see `images_of_wall`.
+    - `images`: for a wall with a wall model, the reflections at planes of symmetry that continue it, as pairs (face on
+      the plane, reflection).
     """
 
     place: int
@@ -227,8 +228,8 @@ def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
 
 def unrefinable_places(whole: "Decomposition") -> list[int]:
     """Return the numbers of the boundary patches on which no box of finer grid (tile) may lie: walls whose ghosts take
-    their values at the mirror images of their own positions, and walls with edges. `whole`: the blocks, not divided
-    among ranks."""
+    their values at the mirror images of their own positions, and walls with edges, at which the normal jumps. `whole`:
+    the blocks, not divided among ranks."""
     return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
 
 

@@ -268,16 +268,16 @@ def share(
     step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
     """Restrict n interpolations in a block to the nodes that one part of the block contains. Interpolation number n
-    reads the six nodes from base[n] on in each direction, with `weights` (2, n, 3, 6). `size`: (ni, nj, nk) of the
-    block. `box`: half-open index ranges of the part.
+    reads the six nodes from base[n] on in each direction, with `weights` (2, n, 3, 6): first of high order, then
+    linear, along i, j, k, for six nodes. `size`: (ni, nj, nk) of the block. `box`: half-open index ranges of the part.
 
     Returns None if no interpolation reads nodes of the part. Otherwise returns the numbers of the interpolations that
     do (m,), their first nodes within the part (m, 3), the numbers of nodes in each direction, and their weights (2, 3,
     6, m).
 
     `turn` and `step` are for blocks that close on themselves, as O-grids do. Along each direction, `turn` 0 selects the
-    nodes within the block, -1 those before its first node, and 1 those behind its last node. A node before the first or
-    behind the last is the same as the node `step` nodes further within the block."""
+    nodes within the block, -1 those before its first node, and 1 those behind its last node. A node outside the block
+    is identical with the node `step` nodes further within it."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):

@@ -64,11 +64,11 @@ class Decomposition:
     """Blocks with their connections (periodic ones included) and boundary patches, before or after their division among
     ranks.
 
-    `parts`: for each block the box of the grid that it is (number of the grid's block, index ranges) and the rank that
-    computes it. Before the division, each is a whole block of rank 0. `stencil`: the widths of the stencils of the run,
-    which determine the number of ghost layers and the smallest boxes. `axisymmetric`: whether y is the radius.
-    `pushes`: unit vectors along which a body force acts. `levels`: which of the blocks are boxes of finer grid (tiles),
-    None without refinement."""
+    `parts`: for each block the box of the grid that it is (number of the grid's block, half-open index ranges i, j, k
+    in it) and the rank that computes it. Before the division, each is a whole block of rank 0. `stencil`: the widths of
+    the stencils of the run, which determine the number of ghost layers and the smallest boxes. `axisymmetric`: whether
+    y is the radius. `pushes`: unit vectors along which a body force acts. `levels`: which of the blocks are boxes of
+    finer grid (tiles), None without refinement."""
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...]

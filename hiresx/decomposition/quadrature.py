@@ -90,9 +90,10 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
 
 
 def block_weights(decomposition: Decomposition, b: int, box: Range | None = None, kept: bool = False) -> np.ndarray:
-    """Return the quadrature weights (nk, nj, ni) of the nodes of block number `b`, or of the nodes in `box`. The sum of
-    weight times cell volume 1/J times a field is the integral of the field over the block. `kept`: whether to use the
-    weights with which the scheme conserves mass at no-slip walls. `decomposition`: the blocks, not divided among ranks.
+    """Return the quadrature weights (nk, nj, ni) of the nodes of block number `b`, or of the nodes in `box`, half-open
+    index ranges (i, j, k). The sum of weight times cell volume 1/J times a field is the integral of the field over the
+    block. `kept`: whether to use the weights with which the scheme conserves mass at no-slip walls. `decomposition`:
+    the blocks, not divided among ranks.
     """
     block = decomposition.blocks[b]
     return _weights(decomposition, b, whole_box(block.size) if box is None else box, block.active, kept)

@@ -90,10 +90,12 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """Add boxes of finer grid (tiles) to a decomposition as `refine` does, with further checks. Arguments and results
-    are the same as for `refine`. Raises HiresxError for blocks whose coordinates are left in the grid file, for a tile
-    on a wall whose ghosts take their values at mirrored positions or which has an edge, and, with
-    `refine.conservative`, for a tile at an inflow or outflow."""
+    """Add boxes of finer grid (tiles) to a decomposition as `refine` does, with further checks. `coarse`: the blocks of
+    the original grid, not divided among ranks. `extended`: for each block its coordinates x, y, z with ghosts, or
+    GhostLayers if they are left in the grid file. `table`: the table [refine] of the case. Returns the blocks of the
+    grid followed by the tiles, and the coordinates with ghosts of all of them. Raises the errors of `refine`, and
+    HiresxError for GhostLayers, for a tile on a slip wall that is curved, oblique to the grid lines or has an edge (a
+    line where the normal jumps), and, with `refine.conservative`, for a tile at an inflow or outflow."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -350,7 +352,7 @@ def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: st
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
     """Set a mask of refined boxes (tiles) to true for all tiles that a finer tile needs: those that lie under it or
-    within `reach` nodes around it. `box`: half-open index ranges of the finer tile. `space`: the index range of the
+    within `reach` nodes around it. `box`: half-open index ranges of the finer tile. `space`: the indexes of the whole
     block on the coarser level. `lattice`: the nodes at which tiles of the coarser level begin and end. `taken`: the
     mask of the coarser tiles, which is changed."""
     chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
@@ -372,8 +374,8 @@ def around_tiles(
     """Return which refined boxes (tiles) of the next coarser level each tile needs: for i, j and k an array (tiles,
     coarser tiles) that is 1 if the coarser tile lies under the tile or within `reach` nodes around it along this
     direction, otherwise 0. A coarser tile is needed if the entries of all three directions are 1. `lattice`, `below`:
-    the nodes at which tiles begin and end on the level and on the coarser level. `space`: the index range of the block
-    on the coarser level."""
+    the nodes at which tiles begin and end on the level and on the coarser level. `space`: the indexes of the whole
+    block on the coarser level."""
     found = []
     for d in range(3):
         along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))
@@ -384,10 +386,10 @@ def around_tiles(
 
 
 def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
-    """Return a mask [k, j, i] of those boxes that contain at least one of the chosen nodes. `taken`: the mask [k, j, i]
-    of the chosen nodes. `lines`: for i, j and k an array (nodes, boxes) that is above 0 where a box contains a node
-    along this direction; a box contains a node if it does so along all three. (Smaller boxes may take the place of the
-    nodes.)"""
+    """Return the mask [k, j, i] of the boxes of a lattice that are selected by at least one item of `taken`, a mask [k,
+    j, i] of nodes, or of boxes of a finer level. `lines`: for i, j and k an array (items, boxes) that is positive where
+    an item selects a box along this direction, otherwise 0. An item selects a box if it does so along all three
+    directions."""
     found = lines[1].T @ (taken.astype(np.float32) @ lines[0])
     along_k = lines[2].T @ found.reshape(len(found), -1)
     return np.asarray(along_k.reshape(-1, *found.shape[1:]) > 0)

@@ -47,8 +47,10 @@ class TileChoice:
         regions: Sequence[Taken],
         table: Refine,
     ) -> "TileChoice":
-        """Return the data for the choice of refined boxes (tiles). `grids`, `lattices`, `regions`, `table`: as in the
-        class. Tiles on faces whose condition does not support refinement are not allowed. Neither are tiles that need a
+        """Return the data for the choice of refined boxes (tiles). `grids`: for each level the blocks if they were
+        refined completely. `lattices`: for each level and block the nodes at which tiles begin and end. `regions`: for
+        each level and block the mask [k, j, i] of the tiles that always exist. `table`: the table [refine] of the case.
+        Tiles on faces whose condition does not support refinement are not allowed. Neither are tiles that need a
         forbidden tile, around them or on the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]

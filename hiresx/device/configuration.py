@@ -135,9 +135,9 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     """Return the main source text of the kernels for the compile-time choices `configuration`: its `#define`s, its
     viscosity law, and the `#include`s of the chosen headers and of solver.h with every boundary condition and term, or
     of the header of another program. `target`: "cpu", "cuda" or "emulated", which is the CUDA text for execution on the
-    CPU. `root`: the folder of the kernels. `part`: only this separately compiled part of the solver (see `parts`), with
-    the headers that it needs; None: everything. Raises HiresxError for a choice without a header, and for an unknown
-    viscosity law or parameter."""
+    CPU. `root`: the folder of the kernels. `part`: only this separately compiled part of the solver, the name of a
+    header of kernels/ without `.h`, with the headers that it needs; None: everything. Raises HiresxError for a choice
+    without a header, and for an unknown viscosity law or parameter."""
     c = configuration
     whole, of_scheme = part is None, part in (None, "scheme") or _computes_fluxes(root / f"{part}.h")
     chosen = OF_IMPLICIT if c.program in IMPLICIT else FOLDERS if of_scheme else ("positivity",)
@@ -210,8 +210,8 @@ def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str 
 @kernels.cached_by_headers
 def later_kernels(configuration: Configuration, root: Path) -> Mapping[str, str]:
     """Return a dictionary from the names of those kernels for the compile-time choices `configuration` that only some
-    runs need to the separately compiled part (see `parts`) that contains the kernel. `root`: the folder of the
-    kernels."""
+    runs need to the separately compiled part that contains the kernel (the name of a header of kernels/ without `.h`).
+    `root`: the folder of the kernels."""
     later: dict[str, str] = {}
     for part in parts(configuration, root):
         if part is not None and part not in USUAL:

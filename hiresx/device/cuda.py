@@ -209,8 +209,8 @@ class CudaProgram(RecordingProgram):
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch the kernel `name` on the GPU. The function may return before the kernel has run. `extent`,
-        `arguments`: as in `call`, whose errors are raised."""
+        """Launch the kernel `name` on the GPU. The function may return before the kernel has run. `extent`: the numbers
+        of points (ni, nj, nk). `arguments`: the kernel's arguments by name. Raises the errors of `call`."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
@@ -268,14 +268,14 @@ class CudaProgram(RecordingProgram):
         return LoadedBatch(one.entry, kernel, one.grid, one.block, (*numbers, *tables), memory)
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
-        """Make the combined launch `one`, a result of `load_batches`, on the given CuPy stream. `guard`: as in
-        `launch_on`."""
+        """Make the combined launch `one`, a result of `load_batches`, on the given CuPy stream. `guard`: an array; the
+        launch has no effect if its first item is negative then."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the launches `calls` as one CUDA graph. `guard`: see
-        `hiresx.device.interface.Program.prepare`."""
+        """Return a function that makes the launches `calls` as one CUDA graph. `guard`: an array; no launch has an
+        effect if its first item is negative then."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
     def _prepare(self, name: str) -> list[Callable[[Any], Any]]:

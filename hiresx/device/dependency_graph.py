@@ -77,7 +77,8 @@ def dependencies(
     """Return, for each kernel launch in `calls`, the numbers of the earlier launches that it waits for. `calls`
     contains launches and lists of launches. Two launches depend on each other if one writes an array that the other
     reads or writes. The launches of a list do not depend on each other; a later launch waits for each of them. Launches
-    for which `in_order` is true also wait for each other. `extent`: as in `levels`."""
+    for which `in_order` is true also wait for each other. `extent(array)`: returns the addresses of the first byte of
+    an array and of the byte after its last; the default is for NumPy arrays."""
     touched, pieces = _memory_accesses(calls, extent or _bytes, in_order)
     # For every piece of memory: the calls that wrote it last, those that read it since, and whether the readers waited
     # for all writers. Readers in the same list as a writer did not.

@@ -150,7 +150,8 @@ class Field:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
-        """Return the number of components per node of one array of this field, in blocks with the given `layout`."""
+        """Return the number of components per node of one array of this field, in a block. `layout`: the fields that
+        the blocks of the run have."""
         if self.components == NEEDED:
             return layout.needed.get(self.name, 0)
         if callable(self.components):
@@ -158,13 +159,13 @@ class Field:
         return 1 if self.components is None else self.components
 
     def width(self, layout: Layout) -> int:
-        """Return the number of components that each ghost node receives in an exchange of this field, in blocks with
-        the given `layout`."""
+        """Return the number of components that each ghost node receives in an exchange of this field, in a run with the
+        fields `layout`."""
         return 1 if self.directed else self.variables(layout)
 
     def count(self, layout: Layout) -> int:
-        """Return the number of arrays of this field in blocks with the given `layout`; 0 if they do not have the
-        field."""
+        """Return the number of separate arrays, each with all components, that a block allocates for this field; 0 if
+        the blocks do not have it. `layout`: the fields that the blocks of the run have."""
         needed = layout.needed.get(self.name, 0)
         if self.components == NEEDED:
             return int(needed > 0)
@@ -173,12 +174,12 @@ class Field:
         return self.arrays(layout) if callable(self.arrays) else self.arrays
 
     def kind(self, layout: Layout) -> str:
-        """Return NumPy's name of the number type of this field, in blocks with the given `layout`."""
+        """Return NumPy's name of the number type of this field, in a run with the fields `layout`."""
         found: str = "int8" if self.numbers == "mark" else getattr(layout.storage, self.numbers)
         return found
 
     def size(self, layout: Layout) -> int:
-        """Return the number of bytes of one number of this field, in blocks with the given `layout`."""
+        """Return the number of bytes of one number of this field, in a run with the fields `layout`."""
         return np.dtype(self.kind(layout)).itemsize
 
 

@@ -23,8 +23,8 @@ LEAST = 8
 
 
 class Graph:
-    """The launches `calls` of `program`, made on `stream` after all work given to it before. `guard`: see
-    `Program.prepare`.
+    """The launches `calls` of `program`, made on `stream` after all work given to it before. `guard`: an array; no
+    launch has an effect while its first item is negative. None: they always have.
 
     The first call, of launches without a guard the first `IN_ORDER` calls, makes the launches in order, which loads the
     kernels. Later calls make one CUDA graph, in which launches are batched where possible (hiresx.device.batches). If

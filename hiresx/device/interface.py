@@ -48,8 +48,9 @@ class Program(Protocol):
         """Make the kernel launch `call`, after the launches made before. Its arguments are not checked again."""
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch the kernel `name` at once. `extent`, `arguments`: as in `call`, whose errors are raised. For repeated
-        launches it is faster to use `call` once and `run` for each launch."""
+        """Launch the kernel `name` at once. `extent`: the numbers of points (ni, nj, nk), or None. `arguments`: the
+        kernel's arguments by name. Raises the errors of `call`. For repeated launches it is faster to use `call` once
+        and `run` for each launch."""
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """Return a function that makes the kernel launches `calls`, with the same effect as in this order. If an entry

@@ -52,7 +52,7 @@ ITEMS = {"int8": "q", "int32": "q", "int64": "q", "float64": "d", "float32": "d"
 class Array(np.ndarray):
     """A NumPy array that stores its checked address, so that to pass it again takes only one attribute access.
     `read_float64`, `write_int32` and so on are the address for a kernel that reads or writes items of that type. They
-    raise TypeError as `address` does."""
+    raise TypeError for another type, for a last axis that is not contiguous, and to write a read-only array."""
 
     def __getattr__(self, name: str) -> int:
         access, _, item_name = name.partition("_")
@@ -128,9 +128,9 @@ class NativeBackend:
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
         """Return the shared libraries of those kernels for the compile-time choices `configuration` that most runs
-        need, each with the signatures of its kernels; with `part` only the kernels of this part (see
-        `hiresx.device.configuration.parts`). Missing libraries are compiled in parallel. Raises HiresxError if there is
-        no compiler, or if it fails."""
+        need, each with the signatures of its kernels; with `part` only the kernels of this separately compiled part
+        (the name of a header of kernels/ without `.h`). Missing libraries are compiled in parallel. Raises HiresxError
+        if there is no compiler, or if it fails."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)
@@ -138,8 +138,7 @@ class NativeBackend:
 
     @property
     def threads(self) -> int:
-        """Number of threads that compute a kernel: by default OMP_NUM_THREADS, or all cores that this process may
-        use."""
+        """Number of threads that compute a kernel: by default OMP_NUM_THREADS, or all cores of this process."""
         if self._threads is None:
             self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
@@ -160,7 +159,7 @@ class NativeBackend:
         return self.threads, self._spin_time
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an uninitialised array of `shape` and NumPy type `dtype`. Raises HiresxError if it is too large."""
+        """Return an uninitialised array of `shape` and NumPy type `dtype`. Raises HiresxError if too large."""
         return empty(shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
@@ -326,8 +325,8 @@ class NativeProgram(RecordingProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Return code for the function that packs the arguments of a launch of kernel `name`: a statement that computes
-        integers from the numbers of points `hx_extent`, and the names of these integers."""
+        """Return code that packs the arguments of a launch of kernel `name`, of the kind `Signature.kind`: a statement
+        that computes integers from the numbers of points `hx_extent`, and the names of these integers."""
         raise NotImplementedError
 
     def __init__(
@@ -372,7 +371,8 @@ class NativeProgram(RecordingProgram):
         return found
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch of kernel `name` at the points (i, j, k) < `extent` (see `interface.Program.call`)."""
+        """Return a launch of kernel `name` at the points 0 <= (i, j, k) < `extent` = (ni, nj, nk), to be made later.
+        `arguments`: the kernel's arguments by name. Errors: `interface.Program.call`."""
         kernel = self._kernels.get(name) or self.kernel(name)
         words = kernel.words(extent, arguments)
         given = dict(zip(kernel.names, map(arguments.__getitem__, kernel.names), strict=True))
@@ -387,7 +387,8 @@ class NativeProgram(RecordingProgram):
         self._pool.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.thread_settings)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch kernel `name` on the CPU, and wait until it is complete. Arguments and errors: as in `call`."""
+        """Launch kernel `name` on the CPU, and wait until it is complete. `extent`: the numbers of points (ni, nj, nk),
+        or None. `arguments`: the kernel's arguments by name. Raises the errors of `call`."""
         if self.recorded is not None:
             self.recorded.append(self.call(name, extent, **arguments))
             return
@@ -397,7 +398,7 @@ class NativeProgram(RecordingProgram):
         )
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the launches `calls`. `guard`: see `hiresx.device.interface.Program.prepare`."""
+        """Return a function that makes the launches `calls`. No launch has an effect if guard[0] is negative then."""
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:
@@ -467,8 +468,7 @@ class _PreparedLaunches:
 
 
 def _table(groups: list[list[LaunchWork]]) -> tuple[int, int, Any]:
-    """Return the address and number of `thread_pool.Level`s, each with the calls of a group, and the objects that own
-    them."""
+    """Return the address and number of `thread_pool.Level`s, each with the calls of a group, and their owners."""
     rows, kept = [], []
     for group in groups:
         calls = (thread_pool.PoolCall * len(group))()

@@ -128,10 +128,9 @@ def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
     """Return the source text of the kernels for the compile-time choices `configuration` with their wrapper functions,
-    and the signatures of the kernels by name, as `generate` does. `target`: "cpu", "cuda" or "emulated". `part`: only
-    the kernels of this separately compiled part (`hiresx.device.configuration.parts`); None: all kernels. `root`: the
-    folder of the kernels. The result is cached as long as the headers do not change. The signatures are a read-only
-    mapping."""
+    and the signatures of the kernels by name. `target`: "cpu", "cuda" or "emulated". `part`: only the kernels of this
+    separately compiled part (`hiresx.device.configuration.parts`); None: all kernels. `root`: the folder of the
+    kernels. The result is cached as long as the headers do not change. The signatures are a read-only mapping."""
     return _generate_part(configuration, target, part, root)
 
 

@@ -43,11 +43,12 @@ class Channel:
     """The exchange of the ghosts of one quantity with `width` numbers per node, between the boxes of nodes of this rank
     and with other ranks.
 
-    `directed`: whether the quantity is a flux along a grid direction; its sign then changes if the directions of two
-    blocks are opposite. `messages`: the message buffers and transports of the quantity. `later`: whether a launch
-    returns before its kernel has run; sending then waits for the kernel. `apart`: whether its number type differs from
-    the type of the state. `kept`: a cache from which the rows of nodes are taken. `waited`: seconds spent waiting for
-    other ranks. `exchanges`: the number of exchanges that were started."""
+    `layout`: the nodes and ranks from which the ghosts of this rank come. `directed`: whether the quantity is a flux
+    along a grid direction; its sign then changes if the directions of two blocks are opposite. `messages`: the message
+    buffers and transports of the quantity. `later`: whether a launch returns before its kernel has run; sending then
+    waits for the kernel. `apart`: whether its number type differs from the type of the state. `kept`: a cache from
+    which the rows of nodes are taken. `waited`: seconds spent waiting for other ranks. `exchanges`: the number of
+    exchanges that were started."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,

@@ -13,14 +13,16 @@ from hiresx.exchange.mpi import Mpi
 
 class CudaAware(Mpi):
     """Transport that passes arrays in GPU memory to an MPI library that can read and write there (CUDA-aware MPI). It
-    differs from `Mpi` in this only. `gpu`: the GPU of this process; the other arguments are described at `Mpi`."""
+    differs from `Mpi` in this only. `gpu`: the GPU of this process. `mpi_comm`: the mpi4py communicator. `tag`: the MPI
+    tag of the quantity. `peers`: the other ranks. `buffers`: those of the messages."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, buffers)
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
-        """Record a CUDA event behind the kernels that pack the messages, for which `send` waits."""
+        """Record a CUDA event behind the kernels that pack the messages in buffer set `turn` (0 or 1), for which `send`
+        waits."""
         self._packed.record()
 
     def send(self, turn: int) -> list[Any]:

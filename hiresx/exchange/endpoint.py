@@ -39,10 +39,11 @@ class Endpoint:
     quantity. `names`: for each peer the names of the transports. With the transport "signals", `signalled` replaces
     `messages`, and `memory` is the memory that contains the buffers.
 
-    `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: for each quantity the number of values per point.
-    `dtype`: the type of these values, or a list with one type for each quantity. `precision`: the name of these types.
-    `asked`: the name of the transport to use. Collective. Raises HiresxError on all ranks if the transport cannot be
-    used or memory is short. A failure on one rank is raised on all ranks, and then all resources are released.
+    `layout`: the nodes and ranks from which the ghosts of this rank come. `gpu`: a `hiresx.exchange.gpu.Gpu`, or None
+    on a CPU. `widths`: for each quantity the number of values per point. `dtype`: the type of these values, or a list
+    with one type for each quantity. `precision`: the name of these types. `asked`: the name of the transport to use.
+    Collective. Raises HiresxError on all ranks if the transport cannot be used or memory is short. A failure on one
+    rank is raised on all ranks, and then all resources are released.
     """
 
     def __init__(

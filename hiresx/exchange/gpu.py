@@ -121,7 +121,7 @@ class Gpu:
         self._runtime.ipcCloseMemHandle(array.data.ptr)
 
     def write(self, array: Any, number: int) -> None:
-        """Write an integer into the first 8 bytes of the GPU array `array`, and wait until it is written."""
+        """Write the integer `number` into the first 8 bytes of the GPU array `array`, and wait until it is written."""
         array[:8].set(np.array([number]).view(np.uint8))
         self._kernels.synchronize()
 

@@ -12,18 +12,21 @@ from hiresx.exchange.notification import Notification
 class Ipc(Notification):
     """Transport by GPU memory that other processes of the host can open (CUDA IPC). `messages[turn][rank]`: the array
     in the memory of the GPU of the peer `rank` that contains its message for this rank. `gpu` has opened this memory.
-    `turn` is the number of the set of buffers, 0 or 1. `tag`: the tag of the MPI messages that announce messages."""
+    `turn` is the number of the set of buffers, 0 or 1. `mpi_comm`, `tag`: the mpi4py communicator and the tag of the
+    MPI messages that announce messages. `peers`: the other ranks."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, messages)
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
-        """Record a CUDA event behind the kernels that pack the messages, for which `publish` waits."""
+        """Record a CUDA event behind the kernels that pack the messages in buffer set `turn` (0 or 1), for which
+        `publish` waits."""
         self._packed.record()
 
     def publish(self, turn: int) -> None:
-        """Wait until the GPU has packed the messages, so that other processes can read them in GPU memory."""
+        """Wait until the GPU has packed the messages in buffer set `turn` (0 or 1), so that other processes can read
+        them in GPU memory."""
         # The kernels that unpacked the previous messages are also complete, because they were launched before. A peer
         # that receives this notification may therefore overwrite the buffer that they read.
         self._packed.synchronize()

@@ -26,8 +26,9 @@ class Negotiation:
     `facts`: the facts of all ranks. `pairs`: the transport of each pair (lower rank, higher rank). `names`: the
     transport between this rank and each peer. `opened`: GPU memory of peers that this rank can read.
 
-    `packed`: the GPU memory into which this rank packs its messages; None on a CPU. `precision`: the name of the
-    precision. `asked`: the transport that the user requests, or "auto". Collective. Raises the errors of `choose`,
+    `gpu`: the GPU of this rank, or None. `layout`, `buffer_layout`: its ghosts with their ranks, and its message
+    buffers. `packed`: the GPU memory into which this rank packs its messages; None on a CPU. `precision`: the name of
+    the precision. `asked`: the transport that the user requests, or "auto". Collective. Raises the errors of `choose`,
     after memory of peers that was opened is closed.
     """
 

@@ -9,9 +9,9 @@ from hiresx.exchange.transport import Transport
 
 
 class Notification(Transport):
-    """Transport by shared memory whose messages are announced by empty MPI messages with `tag`. `messages[turn][rank]`:
-    the array in the memory of the peer `rank` that contains its message for this rank. `turn` is the number of the set
-    of buffers, 0 or 1."""
+    """Transport by shared memory whose messages are announced by empty MPI messages with `tag` in the communicator
+    `mpi_comm`. `peers`: the other ranks. `messages[turn][rank]`: the array in the memory of the peer `rank` that
+    contains its message for this rank. `turn` is the number of the set of buffers, 0 or 1."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]]):
         super().__init__(peers)

@@ -65,9 +65,9 @@ class Take:
 
 class InterpolatedGhosts(ABC):
     """Base class of the exchanges that fill ghost nodes by interpolation of the flow at positions between nodes.
-    `states`: the arrays of the boxes of nodes of this rank. `found`: a function that is called on rank 0 and returns
-    the data of the ghosts, such as their positions; `located` has these data on all ranks. `any`: whether there are
-    such ghosts.
+    `domain`: the grid and its division. `states`: the arrays of the boxes of nodes of this rank. `found`: a function
+    that is called on rank 0 and returns the data of the ghosts, such as their positions; `located` has these data on
+    all ranks. `any`: whether there are such ghosts.
 
     Contributions of several boxes to a ghost are added in the order of the boxes. Results of the same partition are
     therefore bit-identical; results of another partition differ by the round-off of these sums. All calls are

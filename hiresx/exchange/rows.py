@@ -32,8 +32,8 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 
 def lists_on_device(backend: Backend, lists: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
-    """Return integer arrays as one-dimensional int32 arrays on the device, grouped as in `lists`. They are copied
-    together, since each copy has a latency."""
+    """Return integer arrays as one-dimensional int32 arrays on the device, in the groups in which `lists` has them.
+    They are copied together, since each copy has a latency."""
     single = [one for some in lists for one in some]
     if not single:
         return [[] for _ in lists]

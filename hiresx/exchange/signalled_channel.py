@@ -14,8 +14,9 @@ from hiresx.exchange.signalled_memory import SignalledMessages
 
 class SignalledChannel(Channel):
     """A `Channel` in which the device waits for the messages of other ranks, so that kernels launched after `finish`
-    can read the ghosts. The host does not wait, and cannot measure how long the device waited. `messages`: the buffers
-    and flags. The other arguments are those of `Channel`."""
+    can read the ghosts. The host does not wait, and cannot measure how long the device waited. `layout`: the nodes and
+    ranks from which ghosts come. `width`: numbers per node. `directed`: whether the quantity is a flux along a grid
+    direction. `messages`: the buffers and flags. `apart`: whether its number type differs from that of the state."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,

@@ -37,8 +37,8 @@ def extra_bytes(ranks: int, quantities: int) -> int:
 class SignalFlags:
     """The flags by which kernels of this rank and of the ranks `ranks` announce that the values of one quantity are
     complete. `program`: the kernels that raise flags and wait for them. `flags`: the flags in this rank's memory, which
-    the other ranks raise; `addresses`: the addresses of this rank's flags in the memory of those ranks; `peers`,
-    `count`, `order`: as in kernels/signals.h."""
+    the other ranks raise; `addresses`: the addresses of this rank's flags in the memory of those ranks; `peers`:
+    `ranks` on the device. `count`, `order`: counters on the device (kernels/signals.h)."""
 
     program: Program
     ranks: Sequence[int]
@@ -141,9 +141,11 @@ class SignalledMemory:
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
         """Return the kernel launches that gather the spectral radii of all ranks, from which the time step is computed,
-        and the two arrays that replace `found` and `few` after the launches. They must come after the launches that
-        compute the radii of this rank's blocks. `found` (blocks, 2, FEW): the radii, one for each thread that computes
-        a maximum over nodes. `few` (blocks,): the number of these threads."""
+        and the two arrays that replace `found` and `few` after the launches: a row for each rank, with its largest
+        inviscid and viscous radius, and the number 1 for each rank. They must come after the launches that compute the
+        radii of this rank's blocks. `found` (blocks, 2, FEW): the inviscid and then the viscous radii of each block,
+        one for each of the threads that compute maxima over nodes; they are the first 2 x few of the 2 x FEW numbers of
+        the block. `few` (blocks,): the numbers of these threads, at most FEW."""
         offer = self.offer(2)
         assert offer is not None  # it is small, and requested once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))

@@ -10,8 +10,8 @@ from hiresx.exchange.transport import Transport
 
 
 class StagedTransport(Transport):
-    """Transport through the memory of the host. It copies messages from the `buffers` of the GPU to `staged`, an array
-    on the host per turn, which the transport `host` sends. Messages that `host` receives are copied to the GPU's
+    """Transport through the memory of the host. It copies messages from the `buffers` of the GPU `gpu` to `staged`, an
+    array on the host per turn, which the transport `host` sends. Messages that `host` receives are copied to the GPU's
     buffers.
 
     Copies to the host overlap with kernels that were launched after the packing kernels.

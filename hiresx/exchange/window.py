@@ -61,8 +61,8 @@ class SharedMemory:
 
 class Window(Notification):
     """Transport by the shared `memory` of a host. `messages[turn][rank]`: the array in this memory that contains the
-    message of the peer `rank` for this rank. `turn` is the number of the set of buffers, 0 or 1. `tag`: the MPI tag of
-    the notifications."""
+    message of the peer `rank` for this rank. `turn` is the number of the set of buffers, 0 or 1. `mpi_comm`, `tag`: the
+    mpi4py communicator and the tag of the notifications. `peers`: the other ranks."""
 
     def __init__(
         self,
@@ -76,7 +76,8 @@ class Window(Notification):
         self._memory = memory
 
     def publish(self, turn: int) -> None:
-        """Make the packed messages in shared memory visible to the other ranks, by a memory barrier."""
+        """Make the packed messages in shared memory, in buffer set `turn` (0 or 1), visible to the other ranks, by a
+        memory barrier."""
         self._memory.sync()
 
     def message(self, peer: Peer, turn: int) -> Any:

@@ -30,9 +30,10 @@ ITERATIVE = 1e-2
 
 
 class AdjointSolver(TangentSolver):
-    """Solver for the derivatives of the results `wanted` of a converged `flow` by the adjoint method. Rank 0 stores the
-    matrix and solves. Raises HiresxError for a flow whose factors do not fit in memory, and as
-    `SparseLinearisation`."""
+    """Solver for the derivatives of the results `wanted` of a converged `flow` by the adjoint method. `family`: the
+    case with variable keys. `say`: a function that is called with lines about the progress. `extended`: whether the
+    residual is computed in extended precision. Rank 0 stores the matrix and solves. Raises HiresxError for a flow whose
+    factors do not fit in memory, and as `SparseLinearisation`."""
 
     drop, further = DROP, FURTHER
     hint = "the flow is no smooth function of its state there: leave out --adjoint"

@@ -67,7 +67,8 @@ def gradient(
     """Return the derivatives of results of the steady flow of `case` with respect to keys of the case
     (docs/gradients.md). All ranks of `comm` must call this; by default these are all ranks that were started together.
 
-    - `case`, `preset`, `overrides`: as for `hiresx.load`. The time integrator must be the implicit one.
+    - `case`: the name of a bundled case or a case file, whose time integrator must be the implicit one. `preset`: names
+      of presets of the case. `overrides`: texts "KEY=VALUE", or values by dotted key.
     - `of`: the results, numbers of the case's monitors: HISTORY.QUANTITY, or the quantity alone where one history has
       it. Each force also has the coefficients `lift` and `drag`.
     - `by`: dotted keys of real numbers.

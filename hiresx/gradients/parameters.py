@@ -13,19 +13,20 @@ from hiresx.errors import HiresxError
 
 @dataclass(frozen=True)
 class CaseFamily:
-    """A case as `hiresx.case.load` takes it: its `name`, `preset` and `overrides` by dotted key."""
+    """A case with variable keys. `name`: a bundled case or a case file. `preset`: names of its presets. `overrides`:
+    values by dotted key."""
 
     name: str | Path
     preset: Sequence[str]
     overrides: Mapping[str, Any]
 
     def case(self) -> Case:
-        """Return the case with the unchanged values of all keys. Raises HiresxError as `hiresx.case.load` does."""
+        """Return the case with the unchanged values of all keys. Raises HiresxError for a case with errors."""
         return self.with_keys({})
 
     def with_keys(self, more: Mapping[str, Any]) -> Case:
-        """Return the case with the further overrides `more`, by dotted key. Raises HiresxError as `hiresx.case.load`
-        does."""
+        """Return the case with the further overrides `more`, by dotted key. Raises HiresxError for a case with
+        errors."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
     def with_shift(

@@ -61,8 +61,8 @@ class Tangent:
 
 class TangentSolver:
     """Solver for the derivatives of a converged `flow` by parameters of its `family`. It stops when the residual of the
-    linear equations is at most `drop` times the initial one. `extended`: whether that residual is computed in extended
-    precision. Collective."""
+    linear equations is at most `drop` times the initial one. `say`: a function that is called with lines about the
+    progress. `extended`: whether that residual is computed in extended precision. Collective."""
 
     drop, further = DROP, FURTHER
 

@@ -113,8 +113,9 @@ def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
 
 
 def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return disjoint rectangles ((lo, hi), (lo, hi)) that cover the True entries of the mask `free` (n, m). They are
-    found greedily: the widest run of the first row, extended by all following rows that contain it."""
+    """Return disjoint rectangles that cover the True entries of the mask `free` (rows, columns), each as the half-open
+    index ranges ((first row, last row + 1), (first column, last column + 1)). They are found greedily: the widest run
+    of the first row, extended by all following rows that contain it."""
     free = free.copy()
     found = []
     while free.any():

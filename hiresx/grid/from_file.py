@@ -78,8 +78,8 @@ def read_raw(
     """Return the unchanged grid of a Plot3D or CGNS file, whether the connections were given by the file or by
     `connectivity`, and sentences on the conversion of coordinates to metres. `connectivity`: the connectivity file of a
     Plot3D grid, or None. `drop`: names of CGNS boundary patches and connections to leave out. `broken`: a dictionary
-    that collects invalid CGNS patches; see `hiresx.grid.cgns.read_cgns`. Raises HiresxError with the location of the
-    error."""
+    that is filled with the CGNS patches whose nodes cannot be found, as ZONE/PATCH, and the reasons; without it they
+    are errors. Raises HiresxError with the location of the error."""
     if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 

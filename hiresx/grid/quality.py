@@ -240,8 +240,8 @@ def volume_extremes(block: Block) -> tuple[float, float]:
 
 
 def folded_cells(block: Block) -> tuple[int, tuple[int, int, int]] | None:
-    """Return the number of cells of a block with a negative volume (see `volume_extremes`), and the lower corner (i, j,
-    k) of the first such cell; None if there is none."""
+    """Return the number of cells of a block with a negative volume (in 2-D area, in 1-D length), and the lower corner
+    (i, j, k) of the first such cell; None if there is none."""
     least = -FLAT * volume_extremes(block)[1]
     count, node = 0, None
     for first, volume in _cell_volumes(block):

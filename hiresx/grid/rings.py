@@ -314,8 +314,8 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
 
 def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, face: str) -> None:
     """Raise HiresxError unless each node next to a pole and the node half a ring further lie on opposite sides of the
-    pole. The pole is the collapsed `face` of block number `b`. `where`: the beginning of the error message. `found`:
-    the ring of blocks around the pole."""
+    pole. The pole is the collapsed face `face` ("imin", "imax", ...) of block number `b`. `where`: the beginning of the
+    error message. `found`: the ring of blocks around the pole."""
     first = found.members[0].first
     steps = []
     for g in range(first, first + found.nodes + (found.mirror is not None)):

@@ -46,8 +46,8 @@ WAYS: dict[Way, tuple[str, str]] = {
 @dataclass(frozen=True)
 class Contact:
     """Nodes of a face that coincide or nearly coincide with faces of other blocks without a connection. `block` and
-    `face`: the names of the block and the face. `nodes`: the range of the nodes. `others`: a description of the other
-    blocks. `way`: how the new case treats the nodes (`WAYS`)."""
+    `face`: the names of the block and the face. `nodes`: their half-open index ranges (i, j, k). `others`: a
+    description of the other blocks. `way`: how the new case treats the nodes (`WAYS`)."""
 
     block: str
     face: str

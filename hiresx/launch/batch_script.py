@@ -15,7 +15,8 @@ MARGIN = 300
 
 @dataclass(frozen=True)
 class ArrayMember:
-    """One run of a job array. `out`: its folder. `words`: the arguments of `hiresx run` for this run alone."""
+    """One run of a job array. `out`: the folder that it writes. `words`: the arguments of `hiresx run` for this run
+    alone."""
 
     out: str
     words: tuple[str, ...]

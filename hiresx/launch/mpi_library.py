@@ -50,8 +50,8 @@ class MpiLibrary:
 
 @dataclass(frozen=True)
 class Mpirun:
-    """A program that starts MPI processes, such as mpirun. `path`: its file. `kind` and `version`: the family and the
-    version of its MPI library, as in `MpiLibrary`."""
+    """A program that starts MPI processes, such as mpirun. `path`: its file. `kind` and `version`: the family
+    ("openmpi", ...) and the version of its MPI library."""
 
     path: str
     kind: str

@@ -91,7 +91,7 @@ class JointWriter:
     (`advance`, `drain`, `submit`) detect that all ranks have written; the background threads do not communicate. A
     failure of one rank is raised on all ranks, once; nothing is written after it. If there are more than `outstanding`
     works, `submit` waits until the first is published, because the next one may be written under the same name.
-    `seconds_waited`, `busy`: see `Writer`.
+    `seconds_waited`: the sum of these waits in s. `busy`: seconds that the works took.
     """
 
     def __init__(self, comm: Communicator, outstanding: int = 2):

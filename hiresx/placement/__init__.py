@@ -52,8 +52,8 @@ def place(
     Collective.
 
     `cut`: the blocks after their division among the ranks, from which the bytes that ranks exchange are computed.
-    `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank (see `backend_selection`); "auto" is "cuda" on
-    hosts with a GPU. `bytes_` (ranks, ranks): the bytes that the rank of the row sends to the rank of the column in an
+    `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank such as "cuda:2,cpu:4"; "auto" is "cuda" on hosts
+    with a GPU. `bytes_` (ranks, ranks): the bytes that the rank of the row sends to the rank of the column in an
     exchange, if they shall not be computed from `cut`. `strategy`: a strategy of `hiresx.topology.place`, by default
     the one with the shortest estimated exchange. `bind`: whether to bind the ranks and their memory; if not, the
     binding by their launcher is not changed. A single process is bound only if its GPU is on one of several NUMA nodes,

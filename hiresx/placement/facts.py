@@ -16,7 +16,7 @@ class PlacementFacts:
     """Facts about the host and the devices of one process. `host`: the name of its host. `cpus`: the CPUs that it may
     use. `gpus`: PCI addresses of the GPUs that CUDA makes visible to it, in CUDA's order; `names`: their models.
     `used`: CUDA's number of the GPU on which it has a context. `fault`: why it has no GPU, and what to do. `threads`:
-    the value of OMP_NUM_THREADS. `launcher`: see `hiresx.mpi.launcher_environment`."""
+    the value of OMP_NUM_THREADS. `launcher`: the program that started the ranks (`hiresx.mpi.launcher_environment`)."""
 
     host: str
     cpus: frozenset[int]

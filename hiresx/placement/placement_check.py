@@ -54,8 +54,9 @@ def verify(
 ) -> list[Standing]:
     """Place the ranks on GPUs and CPUs as a run does, and return for each rank where it really runs, as the operating
     system and the GPU driver report it. The result is the same on all ranks. `bytes_` (ranks, ranks): bytes between the
-    ranks, by default between neighbours of a chain. `strategy`, `backends`: as in `hiresx.placement.place`. Raises the
-    errors of that function, and HiresxError for `bytes_` of another number of ranks. Collective."""
+    ranks, by default between neighbours of a chain. `strategy`: the strategy that assigns GPUs to ranks, by default the
+    one with the shortest estimated exchange. `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank. Raises
+    the errors of that function, and HiresxError for `bytes_` of another number of ranks. Collective."""
     matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)
     if len(matrix) != ranks.size:
         raise HiresxError(

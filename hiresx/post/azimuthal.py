@@ -39,10 +39,11 @@ def decompose(
 ) -> AzimuthalModes:
     """Return the power spectra of the azimuthal modes of signals at n points on a ring. `values` (times, n): the
     signals. `theta` (n,): the angles theta_0 + 2 pi p / n, in any order. `dt`: the time between samples. `segments`:
-    the number of segments, and `filtered`: whether the samples were filtered, both as in `welch.spectra`. The amplitude
-    of mode m is p_m = sum over the points of p exp(-i m theta) / n. In its two-sided spectrum, positive frequencies
-    belong to the mode -m and negative frequencies to the mode m. The modes |m| < n/2 are returned. If n is even, the
-    mode n/2 is left out, since its direction of rotation cannot be determined."""
+    the number of overlapping segments whose spectra are averaged. `filtered`: whether the samples were filtered; the
+    effect of the filter is then removed. The amplitude of mode m is p_m = sum over the points of p exp(-i m theta) / n.
+    In its two-sided spectrum, positive frequencies belong to the mode -m and negative frequencies to the mode m. The
+    modes |m| < n/2 are returned. If n is even, the mode n/2 is left out, since its direction of rotation cannot be
+    determined."""
     n = theta.size
     highest = (n - 1) // 2
     parts = values @ np.exp(-1j * np.outer(theta, np.arange(highest + 1))) / n
@@ -95,8 +96,9 @@ def azimuthal(
 ) -> Result:
     """Return the power spectra of the azimuthal modes of signals on a ring of probes around the x axis, and the kinds
     of their tones. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the history and its
-    column. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed). `segments`: see
-    `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity.
+    column. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed). `segments`: the
+    number of overlapping segments whose spectra are averaged. `length`, `velocity`: scales of the Strouhal number f
+    length / velocity.
 
     For each tone of the mean spectrum the result has its modes and its kind: axisymmetric (m = 0 is largest), helical
     (m or -m alone) or flapping (both m and -m). It also has `carried`: whether the grid at the ring resolves the tone

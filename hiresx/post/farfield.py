@@ -101,13 +101,14 @@ def farfield(
       the first sample. Each observer then has another time window, from its first sound until it no longer receives
       sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, and `time` is
       measured from it.
-    - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
+    - `segments`: the number of segments whose spectra are averaged. `window`: a window of SciPy. `overlap`: the
+      fraction by which segments overlap.
     - `length`, `velocity`: the scales of the Strouhal number f length / velocity, in L and c_ref. They also apply to
       the third octaves (`welch.third_octaves`).
     - `density`: the density on the surface: that of the "flow", or the density rho_ref (1 + p' / (rho_ref c_ref^2))
       that follows from the "pressure". With the latter, warm or cold gas that passes the surface causes no sound
       (Spalart & Shur, Int. J. Aeroacoustics 8 (2009) 477).
-    - `measured`: a CSV file of measured spectra, with which the third octaves are compared, see `farfield_measured`.
+    - `measured`: a CSV file of measured spectra, with which the third octaves are compared.
 
     Raises HiresxError for axisymmetric runs, for observers inside or on the surface or outside the plane, and for
     samples that are too few, at unequal intervals, or too far apart for the frequencies in them."""

@@ -39,7 +39,7 @@ def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
     """Return the frequencies (n,), in c_ref / L, below which a tone in n sampled signals cannot be an alias of a higher
-    tone. `taken`: the signals. `highest` (n,): the highest frequencies of waves on the grid (see `highest_waves`). The
+    tone. `taken`: the signals. `highest` (n,): the highest frequencies of waves on the grid (`highest_waves`). The
     result is infinite if half the sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for
     filtered samples, and 0 for unfiltered ones. It is None if `highest` is None."""
     if highest is None:

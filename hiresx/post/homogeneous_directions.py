@@ -85,7 +85,7 @@ def axes(
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
     """Return the range of distinct nodes along each homogeneous direction, as a slice by index direction ("i", "j" or
     "k"). If the last node is the periodic image of the first, it is left out. `case`: the case with all default values.
-    `steps`: the homogeneous axes with the vectors from node to node, as `axes` returns them. `shape`: (nk, nj, ni)."""
+    `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from node to node. `shape`: (nk, nj, ni)."""
     grid = case.get("grid") or {}
     periods = grid.get("period") or {}
     found = {}

@@ -52,7 +52,7 @@ def isosurface(
     folder or the result of `hiresx.open`).
 
     - `by`: the variable that colours them; by default the value.
-    - `which`: the step or time of the field, see `Run.fields`; by default the last one.
+    - `which`: step (0 or more), position from the end (negative) or time (a float); by default the last field.
     - `subset`: the name of an `[[output.subset]]`, by default the whole fields.
     - `clip`: (x0, x1, y0, y1, z0, z1) in units of the length scale L, the box that is drawn; by default the whole grid.
     - `camera`: "azimuth,elevation[,zoom]", in degrees from +x towards +y and above the plane z = 0, or "xy", "xz",

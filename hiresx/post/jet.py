@@ -83,8 +83,10 @@ def analyse(
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
     """Return the results of the analysis of the jet in one run. `state`: the fully expanded jet (see `expanded_jet`).
-    `start`, `end`, `segments`, `lips`, `line`: as in `jet`. Raises HiresxError if neither the mean flow, nor screech,
-    nor the convection velocity can be found."""
+    `start`, `end`: the first and the last time of the probes, in L / c_ref; None for the start of the averages and the
+    end of the run. `segments`: the number of segments of the spectra. `lips`: the history with a probe on each side of
+    the nozzle's lip, and `line`: that of a probe along the shear layer; None to search for them. Raises HiresxError if
+    neither the mean flow, nor screech, nor the convection velocity can be found."""
     missing: list[str] = []
     if start is None:
         # The start of the flow, which the averages leave out, is left out of the probes, too.

@@ -50,8 +50,9 @@ def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: i
 
 def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
     """Return the convection velocity (points,), in c_ref, at each point of a line; nan if the correlation is too weak.
-    `values`, `dt` and `distance`: as in `space_time`. `reach`: the largest distance downstream that is used, in units
-    of the length scale L. `longest`: the largest lag, in units of L / c_ref (length scale over sound speed).
+    `values` (times, points): the signals. `dt`: the time between samples, in L / c_ref. `distance` (points,): distance
+    of each point from the first one, in L. `reach`: the largest distance downstream that is used, in units of the
+    length scale L. `longest`: the largest lag, in units of L / c_ref (length scale over sound speed).
 
     For each point the lags of the largest correlations with points up to `reach` downstream are found. The velocity is
     the slope of a line through the origin that is fitted to the distances of these points as a function of the lags, by

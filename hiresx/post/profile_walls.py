@@ -35,11 +35,11 @@ def wall_profiles(
     run: Any, held: Mapping[str, np.ndarray], place: HomogeneousMeans, axis: int
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
     """Return friction and wall units of a mean profile between walls, as (walls, profiles, warnings). `held`: the means
-    and moments by name (see `budgets.statistics`). `place`: coordinates, and derivatives of means. `axis`: the index
-    direction along which the means vary (0: k, 1: j, 2: i). `walls` has a dictionary for each wall at an end of this
-    direction: its stress, friction velocity and viscous length. Each profile is (values, description, unit), in the
-    wall units of the nearer wall. The warnings name walls whose stress is not known. All three are empty without a
-    wall, and in inviscid flow."""
+    and moments of turbulence by name, each with one node along homogeneous directions (`budgets.statistics`). `place`:
+    coordinates, and derivatives of means. `axis`: the index direction along which the means vary (0: k, 1: j, 2: i).
+    `walls` has a dictionary for each wall at an end of this direction: its stress, friction velocity and viscous
+    length. Each profile is (values, description, unit), in the wall units of the nearer wall. The warnings name walls
+    whose stress is not known. All three are empty without a wall, and in inviscid flow."""
     law, conditions = Case.model_validate(run.case).gas, homogeneous_directions.conditions(run.case)
     walls = _ends(run.case, axis)
     if not walls or law.reynolds is None:

@@ -44,11 +44,13 @@ def spectrum(
     frequency is the mean square.
 
     - `start`, `end`: the first and the last time to use, in units of L / c_ref (length scale over sound speed).
-    - `segments`, `window`, `overlap`: see `welch.spectra`.
+    - `segments`: the number of segments whose spectra are averaged. `window`: a window of SciPy. `overlap`: the
+      fraction by which segments overlap.
     - `ambient`: the ambient pressure in Pa; levels of the pressure are then in dB re 20 uPa. Without it, and for other
       columns, levels are in dB re the unit of the column.
     - `length`, `velocity`: scales of the Strouhal number f length / velocity, in units of the length scale L and c_ref.
-    - `prominence`: the least prominence of peaks, in dB; see `welch.peaks`.
+    - `prominence`: by how many dB a peak exceeds the higher of its two adjacent minima; by default it must exceed the
+      noise.
     - `cross`: whether coherence and phase of the first signal with each of the others are computed, too.
     - `others`: runs whose spectra of the same signals, with the same number of segments, are drawn for comparison.
     - `reference`: a CSV file that is drawn for comparison. It has a column f and a column with the level, named "level"

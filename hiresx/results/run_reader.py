@@ -108,9 +108,10 @@ class Run:
         """Return the fields of many times as an xarray.DataTree with a node for each block, whose variables have the
         dimensions time, k, j, i. Coordinates do not depend on time. Values are read from the files when they are used;
         only the selected slice of a file is read. Every n-th stored time (n = `every`) from `start` to `end`, in units
-        of L / c_ref (length scale over sound speed), is taken. `variables`, `subset`: as in `fields`. `blocks`: names
-        of the blocks to read, by default all. Raises HiresxError for a block whose nodes change with time (adaptive
-        refinement), with the names of the blocks that do not change."""
+        of L / c_ref (length scale over sound speed), is taken. `variables`: names of stored or derived variables, by
+        default all stored ones. `subset`: the name of an `[[output.subset]]`. `blocks`: names of the blocks to read, by
+        default all. Raises HiresxError for a block whose nodes change with time (adaptive refinement), with the names
+        of the blocks that do not change."""
         files = self.files(start, end, every, subset)
         return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
@@ -214,8 +215,8 @@ class Run:
 
     def file(self, which: Which = -1, subset: str = "fields") -> Path:
         """Return the path of the field file of one time. `which`: a step (0 or more), a position from the end
-        (negative), or a time (a float), as in `fields`. `subset`: the name of an `[[output.subset]]`, by default the
-        whole fields. Raises HiresxError if there is no such file, and if `which` is neither a step nor a time."""
+        (negative), or a time (a float). `subset`: the name of an `[[output.subset]]`, by default the whole fields.
+        Raises HiresxError if there is no such file, and if `which` is neither a step nor a time."""
         if isinstance(which, bool) or not isinstance(which, Which):
             raise HiresxError(
                 f"{which!r:.60} is neither a step nor a time", 'variables come second or by name: variables=["p"]'
@@ -235,9 +236,10 @@ class Run:
 
     @check_types
     def plot(self, *variables: str, which: Which = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
-        """Plot `variables` (default: the first stored one) of the fields of one time. `which`, `subset`: the time and
-        the subset, as in `fields`. `how`: plane="z=0" or line="y=0" to choose a plane or a line. Returns a Matplotlib
-        figure and its axes."""
+        """Plot `variables` (default: the first stored one) of the fields of one time. `which`: a step (0 or more), a
+        position from the end (negative), or a time (a float). `subset`: the name of an `[[output.subset]]`, by default
+        the whole fields. `how`: plane="z=0" or line="y=0" to choose a plane or a line. Returns a Matplotlib figure and
+        its axes."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:

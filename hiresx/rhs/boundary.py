@@ -57,7 +57,8 @@ class Reflect(FaceCondition):
         self._launch("reflect_ghost", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
 
     def stress(self) -> None:
-        """Set the entropic stress of the ghost nodes behind the wall to its mirror image."""
+        """Set the field `entropic_stress` of the regularised scheme, a symmetric tensor that spreads shocks, in the
+        ghost nodes behind the wall to its mirror image."""
         stress = self.state.array("entropic_stress")
         self._launch(
             "reflect_entropic_stress", self._box, **self._face, m=self.state.areas[self._direction], stress=stress

@@ -92,15 +92,16 @@ class FaceCondition:
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
         """Set, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
-        `which`, `left`: see `wall_corners.SlipCorners`."""
+        `which` (n2, n1): for each node of the patch its index in `left`, or -1. `left` (n, 9): 3 x 3 matrices, by rows,
+        that project a velocity onto the free directions."""
         put = self._backend.to_device
         if self._noted is not None:
             self._noted.clear()
         self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
 
     def areas(self, d: int, box: Range) -> np.ndarray:
-        """Return the area vectors grad(xi_d)/J (3, nk, nj, ni) of the index direction `d` at the nodes in the index
-        range `box`, on the host."""
+        """Return the area vectors grad(xi_d)/J (3, nk, nj, ni) of the index direction `d` at the nodes in `box`,
+        half-open index ranges (i, j, k), on the host."""
         taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
@@ -153,7 +154,8 @@ class FaceCondition:
         flow at the wall (kernels/boundary/no_slip.h)."""
 
     def stress(self) -> None:
-        """Set the entropic stress of the regularised scheme in the ghost layers, if not every component is mirrored."""
+        """Set the field `entropic_stress` of the regularised scheme, a symmetric tensor that spreads shocks, in the
+        ghost layers, where the condition does more than mirror every component."""
 
     def rate(self) -> None:
         """Correct the inviscid right-hand side at the nodes on the face according to the boundary condition."""
@@ -163,7 +165,8 @@ class FaceCondition:
         twice the number of the direction along the face, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        """Store the data that `follow` needs, before outflows set the right-hand side of the density."""
+        """Store, for `follow`, the part of the right-hand side of other variables that does not follow from that of the
+        density, before outflows set the latter."""
 
     def follow(self) -> None:
         """Adapt the right-hand side of the other variables to the right-hand side of the density, which outflows have
@@ -201,8 +204,8 @@ class FaceCondition:
     @property
     def function_moments(self) -> np.ndarray | None:
         """Number, sums and sums of squares of the conservative variables that a function of the case prescribes on this
-        patch, (1 + 2 variables,), as `hiresx.rhs.sponge.moments` returns them. Waves are taken at one fixed time. None
-        without such a function, or if its values are neither constant nor waves."""
+        patch, (1 + 2 variables,). Waves are taken at one fixed time. None without such a function, or if its values are
+        neither constant nor waves."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:

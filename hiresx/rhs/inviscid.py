@@ -144,8 +144,8 @@ class Decomposed(InviscidPlan):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of temporary memory per node, ghost nodes included. The fluxes of scalars use the
-        memory of the states on the plus side of half points."""
+        """Return the number of reals of temporary memory per node, ghost nodes included, for a system of `equations`.
+        The fluxes of scalars use the memory of the states on the plus side of half points."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def launches(self, d: int, first: bool) -> list[Call]:

@@ -150,8 +150,8 @@ def along(axis: str, x: Any, y: Any, z: Any) -> Any:
 
 
 def shares(spec: Sponge, coordinate: Any) -> Any:
-    """Return the depth of positions in a sponge as a fraction of its thickness, from 0 at its start to 1 at its end.
-    `coordinate`: the coordinates along the axis of the sponge."""
+    """Return the depth of positions in the sponge `spec` as a fraction of its thickness, from 0 at its start to 1 at
+    its end. `coordinate`: the coordinates along the axis of the sponge."""
     start, end = ends(spec)
     return np.clip((np.asarray(coordinate) - start) / (end - start), 0, 1)
 

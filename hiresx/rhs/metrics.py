@@ -25,10 +25,10 @@ def clear_inactive_areas(state: BlockState) -> None:
 def compute_in_box(
     backend: Backend, program: Program, state: BlockState, coordinates: tuple[np.ndarray, ...], box: Range
 ) -> None:
-    """Compute area vectors and Jacobian (Ye et al. 2022, eqs 7 and 8) at the nodes in the index range `box`, and the
-    area vectors in the ghost layers behind the faces on which such nodes lie. `coordinates`: x, y, z with the ghost
-    layers of `state` in every direction, also along directions with one node. Area vectors of directions with one node
-    are not set (see `clear_inactive_areas`)."""
+    """Compute area vectors and Jacobian (Ye et al. 2022, eqs 7 and 8) at the nodes in `box`, half-open index ranges (i,
+    j, k), and the area vectors in the ghost layers behind the faces on which such nodes lie. `coordinates`: x, y, z
+    with the ghost layers of `state` in every direction, also along directions with one node. Area vectors of directions
+    with one node are not set (see `clear_inactive_areas`)."""
     halo = max(state.halo)
     around = tuple(slice(lo, hi + 2 * halo) for lo, hi in reversed(box))
     nodes = backend.to_device(np.stack([c[around] for c in coordinates]))

@@ -75,7 +75,7 @@ class NoSlip(FaceCondition):
 
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
         """Set the weights `found` with which this wall sets the nodes on edges and corners that it shares with other
-        no-slip walls. `walls`: the mask [k, j, i] of the nodes on other walls (see `beside_walls`)."""
+        no-slip walls. `walls`: the mask [k, j, i] of the nodes of the patch that lie on other walls."""
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}

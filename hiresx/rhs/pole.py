@@ -51,11 +51,12 @@ def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
 
 
 class Poles:
-    """The condition at all poles. A call of the object sets the state of their nodes. Each node gets (15 m1 - 6 m2 +
-    m3)/10, where m1, m2, m3 are the means over the three rings around the pole. This is of sixth order, since the ring
-    means of a smooth flow are an even function of the distance. If they have a discontinuity, the node gets m1.
-    Collective, since a ring may be divided among ranks and may continue in other blocks. `rest`: launches that set the
-    rates of these nodes to zero. `any`: whether any rank has poles."""
+    """The condition at all poles. A call of the object sets the state of their nodes. `whole`, `cut`: the blocks before
+    and after their division among the ranks. `states`: those of this rank. Each node gets (15 m1 - 6 m2 + m3)/10, where
+    m1, m2, m3 are the means over the three rings around the pole. This is of sixth order, since the ring means of a
+    smooth flow are an even function of the distance. If they have a discontinuity, the node gets m1. Collective, since
+    a ring may be divided among ranks and may continue in other blocks. `rest`: launches that set the rates of these
+    nodes to zero. `any`: whether any rank has poles."""
 
     def __init__(
         self,

@@ -37,9 +37,10 @@ _STEEP, _MIDDLE = 4.0, 0.2
 
 class Plane:
     """The face of a recycling inflow, `patch` of a block of the grid, and the plane from which it takes fluctuations.
-    `range`: the nodes of the plane. `length`: its distance from the face. `mean`: the function of the case that returns
-    rho, u, v, w, p at places x, y, z. Arrays are (..., layer, span): `span` is the direction of the span, `layer` the
-    other direction of the face, along which the boundary layer grows in thickness.
+    `range`: the half-open index ranges (i, j, k) of the plane in the block. `length`: its distance from the face.
+    `mean`: the function of the case that returns rho, u, v, w, p at places x, y, z. `whole`: the blocks of the grid,
+    not divided. Arrays are (..., layer, span): `span` is the direction of the span, `layer` the other direction of the
+    face, along which the boundary layer grows in thickness.
 
     Raises HiresxError, with the name of the face, if the span, the wall or the distance do not suit the block.
     """
@@ -211,9 +212,9 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
 
 
 def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
-    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, as `planes` does,
-    with the mean flow of case.py. Raises HiresxError if the span, the wall or the distance of a plane do not suit the
-    block."""
+    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, by the number of the
+    boundary patch, with the mean flow of case.py. `whole`: the blocks of the grid. Raises HiresxError if the span, the
+    wall or the distance of a plane do not suit the block."""
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
@@ -223,15 +224,18 @@ class RecyclingInflow(GivenNodes):
     of_patch = False
 
     def put(self, values: np.ndarray) -> None:
-        """Set the prescribed conservative variables at the nodes of the face to `values` (5, n2, n1)."""
+        """Set the prescribed conservative variables at the nodes of the face to `values` (5, n2, n1): rho, rho u, rho
+        v, rho w, e at the n2 x n1 nodes."""
         made = np.ascontiguousarray(values.astype(self._target.dtype))
         self._backend.copy(self._target, self._backend.to_device(made))
 
 
 class Recycling:
-    """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `states`,
-    `conditions`: the blocks of this rank and their boundary conditions. `profile`: as in `planes`. Collective, since a
-    plane may be divided among ranks. `any`: whether any rank has such an inflow. Raises the errors of `Plane`."""
+    """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `whole`:
+    the blocks of the grid, not divided. `states`, `conditions`: the blocks of this rank and their boundary conditions.
+    `profile`: returns, for the name of a function of case.py, a function that returns rho, u, v, w, p at points x, y,
+    z. Collective, since a plane may be divided among ranks. `any`: whether any rank has such an inflow. Raises the
+    errors of `Plane`."""
 
     def __init__(
         self,

@@ -30,8 +30,8 @@ _BEHIND = 10
 
 
 class ScalarCondition(FaceCondition):
-    """Boundary condition of passive scalar number `number` on one patch. `value`: the prescribed value of the case, or
-    None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage."""
+    """Boundary condition of passive scalar number `number` on one boundary patch, `face`. `value`: the prescribed value
+    of the case, or None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage."""
 
     # Whether the value is also needed in the ghosts behind the face.
     in_ghosts = False
@@ -156,8 +156,9 @@ class ScalarSymmetryPlaces(ScalarSymmetry):
 
 
 class ScalarWall(ScalarCondition):
-    """The condition of a passive scalar at no-slip walls: either its flux is zero, or its value is prescribed. The
-    arguments are those of `ScalarCondition`."""
+    """The condition of a passive scalar at no-slip walls: either its flux is zero, or its value is prescribed.
+    `number`, `value`, `steady`: the number of the scalar, its prescribed value or None, and whether this is evaluated
+    only once."""
 
     rank = 2
     primitive_degree, flux_degree = 4, 3

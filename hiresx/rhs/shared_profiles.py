@@ -83,8 +83,9 @@ class SharedProfile:
 
 
 def shared_profiles(backend: Backend, conditions: Iterable[FaceCondition], gamma: float) -> list[SharedProfile]:
-    """Return a `SharedProfile` for each function of the case that prescribes time-dependent values at several boundary
-    patches. `conditions`: all boundary conditions. `gamma`: ratio of specific heats."""
+    """Return, for each function of the case that prescribes time-dependent values at several boundary patches, a
+    `SharedProfile`, which evaluates the function once for all these patches. `conditions`: all boundary conditions.
+    `gamma`: ratio of specific heats."""
     alike: dict[str, list[Profile]] = {}
     for c in conditions:
         if isinstance(c, Profile) and c.shared_function is not None:

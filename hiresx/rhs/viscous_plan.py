@@ -84,7 +84,8 @@ def _launches(size: tuple[int, int, int], remote: Set[str], call: Callable[[Rang
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
     """Return the kernel launch that computes velocity, temperature and the scalars and writes them to `w` (variables,
-    k, j, i), at all nodes and ghost nodes, or only in the index range `box` of the array with ghost layers."""
+    k, j, i), at all nodes and ghost nodes, or only in `box`, half-open index ranges (i, j, k) of the array with ghost
+    layers."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory is treated as one row. Its first entries, which belong to corners, are left out so that it begins
@@ -104,16 +105,16 @@ def _size_with_ghosts(state: BlockState) -> tuple[int, int, int]:
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) -> Range:
-    """Return the index ranges of those nodes of a block of `size` (ni, nj, nk) that lie at least `depth` nodes away
-    from the faces `remote`, whose ghost nodes come from other ranks. With the default depth, differences at these nodes
-    do not use such ghost nodes."""
+    """Return the half-open index ranges (i, j, k) of those nodes of a block of `size` (ni, nj, nk) that lie at least
+    `depth` nodes away from the faces `remote`, whose ghost nodes come from other ranks. With the default depth,
+    differences at these nodes do not use such ghost nodes."""
     i, j, k = ((depth * (FACES[2 * d] in remote), n - depth * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
     return i, j, k
 
 
 def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
-    """Yield disjoint index boxes that cover the nodes of a block of `size` (ni, nj, nk) outside of the index box
-    `inner`. Their rows along i are as long as possible."""
+    """Yield disjoint boxes, half-open index ranges (i, j, k), that cover the nodes of a block of `size` (ni, nj, nk)
+    outside of the index box `inner`. Their rows along i are as long as possible."""
     box = [(0, n) for n in size]
     for d in (2, 1, 0):
         lo, hi = inner[d]
@@ -125,6 +126,6 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
 
 
 def extent(box: Range) -> tuple[int, int, int]:
-    """Return the number of nodes of an index box along i, j and k."""
+    """Return the number of nodes of a box, half-open index ranges (i, j, k), along i, j and k."""
     (i, i_end), (j, j_end), (k, k_end) = box
     return i_end - i, j_end - j, k_end - k

@@ -24,8 +24,8 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
     """Return the arguments, by name, that every kernel along the no-slip wall `patch` needs besides its nodes. `cut`:
     the division of the grid among ranks. n1 and n2 are the numbers of nodes of the patch along the two directions of
     the face. m1 and m2 are the area vectors along these directions. `near` (2, 2, n2, n1) is 1 where the wall continues
-    to the neighbouring node, and 0 where it does not. The first axis of `near` is the direction of the face. The second
-    axis is the side: lower, then higher index."""
+    to the neighbouring node, and 0 where it does not. The first axis of `near` is the direction along the face (1, 2),
+    the second the side: lower, then higher index."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
     near = np.zeros((2, 2, n2, n1))

@@ -23,8 +23,8 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
 @dataclass(frozen=True)
 class Job:
     """One run of a scaling experiment. `ranks`: number of ranks. `placement`: the strategy that places them on GPUs;
-    None if there are no GPUs, or for the default strategy. `weights`: the relative speeds of the ranks, as for
-    `Simulation`."""
+    None if there are no GPUs, or for the default strategy. `weights`: the relative speed of each rank; None for equal
+    speeds or those that were measured."""
 
     ranks: int
     placement: str | None
@@ -48,12 +48,13 @@ def run_jobs(
     say: Callable[[str], None] = lambda line: None,
     limit: float = 3600.0,
 ) -> Iterator[dict[str, Any]]:
-    """Make the runs `todo` of a scaling experiment one after the other, and yield the result of
-    `hiresx.scaling.measure` for each, with its `placement`. `mode`: "strong" or "weak"; in weak scaling the number of
-    nodes is proportional to the number of ranks. `steps`: time steps of a measurement, which is repeated `repeats`
-    times. `backend`: the name of the backend. `transport`: how ghost nodes are sent between ranks. `say`: a function
-    that is called with lines on the progress. `limit`: largest number of seconds of a run. Raises HiresxError for a
-    grid whose nodes cannot be multiplied, if there is no MPI, and with the message of a run that fails."""
+    """Make the runs `todo` of a scaling experiment one after the other, and yield for each the dictionary of
+    `hiresx.scaling.measure`, with the entry "placement": the strategy that placed the ranks on GPUs, or None. `mode`:
+    "strong" or "weak"; in weak scaling the number of nodes is proportional to the number of ranks. `steps`: time steps
+    of a measurement, which is repeated `repeats` times. `backend`: the name of the backend. `transport`: how ghost
+    nodes are sent between ranks. `say`: a function that is called with lines on the progress. `limit`: largest number
+    of seconds of a run. Raises HiresxError in weak scaling for a grid without a list `grid.n` of numbers of nodes, if
+    there is no MPI, and with the message of a run that fails."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

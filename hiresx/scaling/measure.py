@@ -30,8 +30,8 @@ def _advance(solver: Solver, steps: int) -> None:
 
 
 def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
-    """Return the measured time of a step with and without overlap of the exchange of ghost nodes with computation. Runs
-    of `steps` steps with and without overlap alternate, `repeats` times. All ranks must call this.
+    """Return the measured time of a step of `simulation` with and without overlap of the exchange of ghost nodes with
+    computation. Runs of `steps` steps with and without overlap alternate, `repeats` times. All ranks must call this.
 
     The result contains `step_s` and `step_without_overlap_s`: seconds per step of every repeat, on the slowest rank.
     With overlap it also has, per step and rank: `stages`, the seconds of each part, and `waited_s`, the seconds of

@@ -77,8 +77,8 @@ class Rates(Table):
 
 
 def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
-    """Return the predicted time of a step for every pair (number of ranks, case) in `cases`, as `predict` does, with
-    `speedup` and `efficiency` relative to the fewest ranks, as in `hiresx.scaling.scaling_table`. `rates`: measured
+    """Return the predicted time of a step for every pair (number of ranks, case) in `cases`: the entries of `predict`
+    (seconds, and the busiest link), with `speedup` and `efficiency` relative to the fewest ranks. `rates`: measured
     rates of the machine."""
     found = [predict(case, ranks, rates) for ranks, case in cases]
     first = min(found, key=lambda row: row["ranks"])

@@ -21,7 +21,9 @@ from hiresx.solver.initial_flow import Flow
 
 
 class AttachedRun:
-    """Base class of `hiresx.Simulation` that builds a solver and attaches outputs and monitors to it."""
+    """Base class of `hiresx.Simulation` that builds a solver and attaches outputs and monitors to it. `out`: the run
+    directory, or None. `blocks`: the boxes of nodes of this rank. `attachments`: outputs and monitors. `history`: an
+    entry for each step that was reported, with the numbers of monitors."""
 
     case: Case
     comm: Communicator
@@ -38,7 +40,8 @@ class AttachedRun:
     _transport: str
 
     def _build(self, ground: Domain, flow: Flow | None, reused: Reused | None = None) -> None:
-        """Return the solver of a decomposition, and its attachments. `reused`: as for `Solver`."""
+        """Return the solver of a decomposition, and its attachments. `reused`: data of the solver before, which must
+        not be used afterwards; None for a first solver."""
         self._ground = ground
         self.solver = Solver(
             self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow,

@@ -42,8 +42,9 @@ class Ends:
         return solver.integrator.converged or is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
     def is_stop_requested(self, requests: Requests) -> bool:
-        """Return whether a signal has reached any of the ranks, or the wall time of the run is used up. All ranks must
-        call this."""
+        """Return whether a signal has reached any of the ranks, or the wall time of the run is used up. `requests`: the
+        signals that reached this rank; the signal on which all ranks agree is stored there. All ranks must call
+        this."""
         due = self._comm.root and self._checkpoints is not None and self._checkpoints.is_due()
         found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:

@@ -134,8 +134,9 @@ class _CoarseNodes:
         self.lines = [(start, weights) for _, start, weights in made]
 
     def shares(self) -> Iterator[tuple[Range, Range]]:
-        """Yield pairs of index ranges that together are the box: ranges counted from the first node of `box`, and the
-        ranges of the same nodes within the block. There are several if `box` extends beyond the ends of the block."""
+        """Yield pairs of half-open index ranges (i, j, k) that together are the box: ranges counted from the first node
+        of `box`, and the ranges of the same nodes within the block. There are several if `box` extends beyond the ends
+        of the block."""
         turns = (
             (0, n, -n) if lo < 0 or hi > n else (0,) for (lo, hi), n in zip(self.box, self._space.size, strict=True)
         )

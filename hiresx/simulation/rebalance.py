@@ -106,8 +106,8 @@ class Rebalancing:
 
     def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:
         """Compare the speeds of the ranks if this is due, and return a better division of the grid, or None if no
-        comparison is due or no division is better. It is called after a step. `left`: number of steps until the end of
-        the run. All ranks must call this."""
+        comparison is due or no division is better. It is called after a step. `ground`: the grid and its present
+        division. `left`: number of steps until the end of the run. All ranks must call this."""
         if self._never(solver) or solver.steps < self._next or left < 1:
             return None
         step, began = self._from

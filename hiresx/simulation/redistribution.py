@@ -99,9 +99,10 @@ def fill(
     pieces: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any], comm: Communicator, memory: Memory
 ) -> None:
     """Fill arrays in `memory` with values that other ranks or other arrays have at the same nodes. `into[n]`: the array
-    for `parts[n]`, (..., nk, nj, ni). `pieces`: the arrays of this rank, named as in `redistribute`. A part of this
-    rank that `into` omits is not changed: no other rank has nodes of it. Nodes that no rank has are not changed either.
-    Data of other ranks pass through the memory of the host. All ranks must call this with the same `parts`."""
+    for `parts[n]`, (..., nk, nj, ni). `pieces`: the arrays of this rank, named <array>.<number of the block in the
+    grid>. A part of this rank that `into` omits is not changed: no other rank has nodes of it. Nodes that no rank has
+    are not changed either. Data of other ranks pass through the memory of the host. All ranks must call this with the
+    same `parts`."""
     held_by_rank = comm.allgather([(_number(piece), *_description(piece)) for piece in pieces])
     for block in sorted({number for theirs in held_by_rank for number, *_ in theirs}):
         leading, dtype = next((shape, kind) for theirs in held_by_rank for number, _, shape, kind in theirs)

@@ -68,10 +68,10 @@ class Simulation(AdaptedRun):
     Under mpirun or srun all ranks create the same Simulation and make the same calls (every method is collective).
     `blocks`: this rank's boxes of nodes; their methods are not collective. `comm`: the ranks (default: all started
     together). `weights`: relative speeds of the ranks (default: equal, or for different backends as `hiresx bench`
-    measured). `transport`: how halos are sent to other ranks (see `hiresx run --help`). `placement`: the strategy that
-    assigns GPUs to ranks (`hiresx.topology.place.STRATEGIES`; default: the one with the shortest exchange). `bind`:
-    whether to bind ranks and their memory to the cores next to their GPUs or to own cores. `parts`: replaces
-    `hiresx.decomposition.partition`.
+    measured). `transport`: how halos are sent to other ranks (`hiresx.exchange.choice.NAMES`). `placement`: the
+    strategy that assigns GPUs to ranks (`hiresx.topology.place.STRATEGIES`; default: the one with the shortest
+    exchange). `bind`: whether to bind ranks and their memory to the cores next to their GPUs or to own cores. `parts`:
+    replaces `hiresx.decomposition.partition`.
 
     `rebalance`: when to change the partition during the run (see `rebuild`), if ranks are faster or slower than
     assumed: "auto" (if it saves more than a tenth of a step and more time than it costs; not with `weights` or

@@ -65,8 +65,8 @@ class Reused(NamedTuple):
 
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
-    """Return which nodes of its level of grid refinement the subdivision `part` of a block has, as index ranges on this
-    level; None in a run without levels. `whole`: the blocks of the grid and its levels."""
+    """Return which nodes of its level of grid refinement the subdivision `part` of a block has, as half-open index
+    ranges (i, j, k) on this level; None in a run without levels. `whole`: the blocks of the grid and its levels."""
     return None if whole.levels is None else part_on_level(whole.levels, part)
 
 
@@ -242,9 +242,9 @@ class LocalBlocks:
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """Return the arrays of a checkpoint (see `pieces`) for the blocks of this rank, as the method `take` needs
-        them. `read(name, box)`: returns the nodes in the index range `box` of the array `name`. Raises ValueError for
-        an array of another shape or type."""
+        """Return, for each block of this rank, its arrays of a checkpoint by name, which the method `take` puts into
+        the block. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of the array
+        `name`. Raises ValueError for an array of another shape or type."""
         found = []
         for state in self.states:
             arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in state.restarting}
@@ -290,7 +290,8 @@ class LocalBlocks:
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
     def keep_start(self) -> None:
-        """Store the data, besides the registers of the time integrator, that the method `back` needs to undo a step."""
+        """Copy the entropic pressure, if there is one, at the start of a step, so that the method `back` can undo the
+        step. The integrator stores the conserved variables (the array `q0`)."""
         for state in self.states if self.layout.has("entropic_start") else ():
             if (entropic := _entropic(state)) is not None:
                 self.backend.copy(state.array("entropic_start"), entropic)

@@ -60,7 +60,7 @@ def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np
 
 
 def unpacked_inverses(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks, as `inverse_blocks` does, from an array
+    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks of the implicit integrator from an array
     in the order of the grid. `kept` (words, k, j, i): the stored array, whose first 8-byte words contain the inverses.
     `variables`: the number of rows and columns of a block. `precision`: the number format of the sweeps."""
     own = kept[: packed_reals(variables**2, precision)]

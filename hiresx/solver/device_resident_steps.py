@@ -24,7 +24,8 @@ SPARE = 1.02
 
 class DeviceResidentSteps:
     """Time steps that are recorded once and then executed by the device without the host. `integrator`: the time
-    integrator. `system`: the flow system, whose tasks make up a step."""
+    integrator. `system`: the flow system, whose tasks (functions that launch kernels) make up a step. `size`: the
+    choice of the size of the step."""
 
     def __init__(
         self,
@@ -151,8 +152,8 @@ class DeviceResidentSteps:
             self._failed = error
 
     def raise_failed(self) -> None:
-        """Raise the error of host work (see `beside`) that failed during the last steps. These steps are complete
-        nevertheless."""
+        """Raise the error of work on the host, given to `beside`, that failed during the last steps. These steps are
+        complete nevertheless."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed

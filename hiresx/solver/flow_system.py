@@ -39,10 +39,11 @@ def one_after_another(tasks: Sequence[Task], stage: int) -> None:
 
 
 class FlowSystem(System):
-    """The discretised flow equations on the blocks of this rank, as tasks that launch kernels. `tasks`: the tasks of a
-    stage of an explicit integrator, or of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of
-    a right-hand side. `perform`: the function that executes tasks; in the context `by` it is replaced. `timed`:
-    measures the time of other work of an integrator that iterates."""
+    """The discretised flow equations on the blocks of this rank, as tasks: pairs (name, function) whose function,
+    called with the number of the stage, launches kernels. `tasks`: the tasks of a stage of an explicit integrator, or
+    of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of a right-hand side. `perform`: the
+    function that executes tasks; in the context `by` it is replaced. `timed`: measures the time of other work of an
+    integrator that iterates."""
 
     def __init__(
         self,
@@ -160,8 +161,8 @@ class FlowSystem(System):
             self._perform = before
 
     def look(self, looks: Sequence[Task]) -> None:
-        """Execute the tasks `looks`, which only read the flow, at the start of every step. They replace the tasks of an
-        earlier call."""
+        """Execute the tasks `looks`, pairs (name, function of the stage), before the other tasks of every stage. They
+        must only read the flow, and replace those of an earlier call."""
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 

@@ -16,8 +16,9 @@ from hiresx.solver.block_states import LocalBlocks
 class Ghosts:
     """The operations that fill the ghosts of the local blocks with values of other nodes. `halo`: the exchange of
     connected faces. `patched`: the interpolation at patched faces. `mirrored`: the ghosts of walls that take the flow
-    at mirrored positions. If `overlap` is false, a step waits for the ghost nodes at once, so that the gain of
-    overlapping can be measured. Collective."""
+    at mirrored positions. `domain`: the grid and its division. `transport`: how ghosts are sent to other ranks. If
+    `overlap` is false, a step waits for the ghost nodes at once, so that the gain of overlapping can be measured.
+    Collective."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
         self._program, self.overlap = blocks.program, overlap
@@ -58,8 +59,8 @@ class Ghosts:
         self.halo.finish_state()
 
     def send_state(self) -> None:
-        """Start the exchange of the state, as `start_state` does. If exchanges do not overlap with computations, also
-        wait until it is complete."""
+        """Start the exchange of the state and the interpolation of its ghosts (`start_state`). If exchanges do not
+        overlap with computations, also wait until it is complete."""
         self.start_state()
         if not self.overlap:
             self.halo.finish_state()

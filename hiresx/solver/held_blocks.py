@@ -34,15 +34,15 @@ class HeldBlock:
         return cls(tile, state.halo, state.q, *((state.areas, state.jacobian) if metrics else (None, None)))
 
     def at(self, array: Any, box: Range) -> Any:
-        """Return a view [..., k, j, i] of `array`, one of the arrays of this object, at the nodes in the index range
-        `box` of the level."""
+        """Return a view [..., k, j, i] of `array`, one of the arrays of this object, at the nodes in the half-open
+        index ranges `box` (i, j, k) of the level."""
         (hi, hj, hk), ((i, _), (j, _), (k, _)) = self.halo, self.tile.box
         return array[(..., *slices(shift_range(box, (hi - i, hj - j, hk - k))))]
 
 
 def shared_nodes(held: Sequence[HeldBlock], tiles: Sequence[Tile]) -> list[list[tuple[HeldBlock, Range]]]:
     """Return, for each of `tiles` (boxes of nodes of a level), those of the blocks `held` that have metrics and some of
-    the same nodes, each with the index range of these nodes on the level."""
+    the same nodes, each with the half-open index ranges (i, j, k) of these nodes on the level."""
     found: list[list[tuple[HeldBlock, Range]]] = [[] for _ in tiles]
     for key in {(tile.level, tile.base) for tile in tiles}:
         those = [n for n, tile in enumerate(tiles) if (tile.level, tile.base) == key]
@@ -56,10 +56,10 @@ def copy_metrics(
     backend: Backend, held: Iterable[tuple[HeldBlock, Range]], state: BlockState, tile: Tile
 ) -> list[Range]:
     """Copy area vectors and Jacobian to the block `state`, whose nodes are `tile` of a level, from blocks that have
-    some of these nodes. `held`: these blocks with the common nodes (see `shared_nodes`). Area vectors are copied with
-    the ghost layers behind these nodes. The copied values equal those that would be computed, since they depend only on
-    the coordinates of the level. Return boxes of the nodes that were not copied, in indexes that count from the first
-    node of `state`."""
+    some of these nodes. `held`: these blocks, each with the half-open index ranges of the common nodes on the level.
+    Area vectors are copied with the ghost layers behind these nodes. The copied values equal those that would be
+    computed, since they depend only on the coordinates of the level. Return boxes of the nodes that were not copied, in
+    indexes that count from the first node of `state`."""
     to = HeldBlock.of(state, tile)
     copied = []
     for one, shared in held:
@@ -73,8 +73,8 @@ def copy_metrics(
 
 
 def with_ghosts(box: Range, whole: Range, d: int, halo: int) -> Range:
-    """Return the index box `box` extended along direction `d` by the `halo` ghost layers, at each end that is also an
-    end of `whole`."""
+    """Return `box`, half-open index ranges (i, j, k), extended along direction `d` by the `halo` ghost layers, at each
+    end that is also an end of `whole`."""
     (lo, hi), (first, last) = box[d], whole[d]
     ends = lo - halo * (lo == first), hi + halo * (hi == last)
     return triple(ends if e == d else own for e, own in enumerate(box))

@@ -282,8 +282,9 @@ def connect(
     step_size: StepSize,
     system: FlowSystem,
 ) -> None:
-    """Give an implicit time integrator the operators of the linearised flow on the blocks of this rank. Other
-    integrators are left unchanged. All ranks must call this."""
+    """Give an implicit time `integrator` the operators of the linearised flow on the `blocks` of this rank, with their
+    `ghosts` and boundary `conditions`; `step_size` gives the pseudo-time step. Other integrators are left unchanged.
+    All ranks must call this."""
     if isinstance(integrator, ImplicitIntegrator):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 

@@ -70,7 +70,7 @@ class _Launches(NamedTuple):
 
 
 class LevelConservation:
-    """The task of a stage that makes levels of refinement conservative: it corrects the rates of change `r` at nodes
+    """The part of a stage that makes levels of refinement conservative: it corrects the rates of change `r` at nodes
     near the ends of levels, so that the integrals of the conserved variables over all levels change by boundary fluxes
     and sources alone. This is done separately for each group of levels that are connected or cover each other.
     `weights`: the quadrature weights of these integrals. `blocks`: the blocks of this rank. Collective."""

@@ -27,8 +27,8 @@ def check_plan(plan: str, backend: str) -> None:
 def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None, there: int = 0) -> str:
     """Return the name of the plan, the order in which kernels compute the right-hand side: `asked`, or the key `plan`
     of the case. If neither is set, return the default of the backend, or on all ranks "compact" if the GPU of a rank
-    has too little memory for the arrays of its blocks. `there`: number of bytes of these arrays that are allocated
-    already. All ranks must call this; no memory is allocated.
+    has too little memory for the arrays of its blocks. `domain`: the grid with its division. `there`: number of bytes
+    of these arrays that are allocated already. All ranks must call this; no memory is allocated.
 
     Raises HiresxError for a plan that the backend does not have or that does not support the case, and if the arrays do
     not fit into the memory of a GPU.

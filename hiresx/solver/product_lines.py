@@ -13,8 +13,9 @@ from hiresx.solver.sweeps import SweepInputs, nodes_of_lines, parities
 class ProductLines(ProductSweeps):
     """Block Gauss-Seidel sweeps over the grid lines of two colours along one direction, which solve the equations of
     each line at once. The matrix blocks that couple a line with other lines are not stored; the products with them are
-    computed when they are needed. If a block has one node along this direction, its lines have one node. The arguments
-    are those of `ProductSweeps`. Collective."""
+    computed when they are needed. If a block has one node along this direction, its lines have one node. `given`: what
+    all sweeps share (`SweepInputs`). `faces`: for each block of this rank the stored matrix blocks of nodes on faces
+    with boundary conditions. Collective."""
 
     def __init__(self, given: SweepInputs, faces: list[FaceBlocks]):
         super().__init__(given, faces)
@@ -23,7 +24,8 @@ class ProductLines(ProductSweeps):
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Store the data of the current state from which products with matrix blocks are computed, and factorise the
-        block-tridiagonal matrices of the grid lines. `over_cfl`, `over_time`: see `Sweeps.factor`."""
+        block-tridiagonal matrices of the grid lines. `over_cfl`: 1/CFL. `over_time`: the coefficient of the unknown
+        state in the equations of the time step, 0 in steady flow."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             if len(faces.nodes):

@@ -17,8 +17,9 @@ _FIELDS = ("records", "inverses", "right", "update")
 
 class ProductNodes(ProductSweeps):
     """Block Gauss-Seidel sweeps over the nodes of two colours. The matrix blocks that couple a node with its neighbours
-    are not stored; the products with them are computed when they are needed. The arguments are those of
-    `ProductSweeps`. Collective."""
+    are not stored; the products with them are computed when they are needed. `given`: what all sweeps share
+    (`SweepInputs`). `faces`: for each block of this rank the stored matrix blocks of nodes on faces with boundary
+    conditions. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Store the data of the current state from which products with matrix blocks are computed, and compute and

@@ -16,8 +16,8 @@ from hiresx.solver.sweeps import SweepInputs, Sweeps
 
 class ProductSweeps(Sweeps, ABC):
     """Base class of sweeps that do not store the matrix blocks of neighbours, but compute the products with them when
-    they are needed. `given`: the arguments of `Sweeps`. `faces`: for each block of this rank the stored matrix blocks
-    of nodes on faces with boundary conditions. Collective."""
+    they are needed. `given`: what all sweeps share (`SweepInputs`). `faces`: for each block of this rank the stored
+    matrix blocks of nodes on faces with boundary conditions. Collective."""
 
     def __init__(self, given: SweepInputs, faces: Sequence[FaceBlocks]):
         super().__init__(given)

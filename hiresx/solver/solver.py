@@ -49,15 +49,15 @@ class Solver:
     `domain`: the grid with its partition among the ranks; without it this process computes the whole grid of the case,
     or `grid`. `plan`: "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None
     means the plan of the case, or one that suits the backend and its memory. `profiles`: functions that replace
-    functions of case.py. `transport`: the transport of ghost nodes to other ranks (see `HaloExchange`). `overlap`: if
-    false, the solver waits for ghost nodes at once, to measure the gain of overlapping. `flow`: the initial state (see
-    `initial_flow`); without it, the state is set by `initialize` or `restore`. `reused`: data of another solver of the
-    case, which must not be used afterwards; either all ranks pass them or none.
+    functions of case.py. `transport`: the transport of ghost nodes to other ranks (`hiresx.exchange.choice.NAMES`).
+    `overlap`: if false, the solver waits for ghost nodes at once, to measure the gain of overlapping. `flow`: the
+    initial state (see `initial_flow`); without it, the state is set by `initialize` or `restore`. `reused`: data of
+    another solver of the case, which must not be used afterwards; either all ranks pass them or none.
 
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the blocks of the grid. `cut`: the blocks of all ranks. `states`, `kept`: as in `LocalBlocks`.
+    `decomposition`: the grid's blocks. `cut`, `states`: those of all ranks, of this rank. `kept`: reusable results.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Solver:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks (name, function) of a stage or, if the integrator iterates, of a right-hand side."""
+        """The tasks (name, function of the stage) of a stage or, if the integrator iterates, a right-hand side."""
         return self.system.tasks
 
     @property
@@ -141,8 +141,7 @@ class Solver:
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """Make the kernel launches `calls`, which only read the flow, at the start of every step from now on. Return a
-        function that stops this."""
+        """Launch `calls`, which only read the flow, at the start of every step. Return a function that ends this."""
         key = max(self._lookers, default=0) + 1
         self._lookers[key] = list(calls)
 
@@ -315,7 +314,8 @@ class Solver:
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
         """Make one time step of the case, and return whether it was completed. `watch(stage, task)` is called after
-        each task and returns whether to continue; if not, the solver stops in the middle of the step."""
+        each task (part of a stage, such as "boundary"), and returns whether to continue. If not, the step ends there,
+        and `time` and `steps` do not change; call `rewind` or set a state before another step. Collective."""
 
         def perform_watched(tasks: Sequence[Task], stage: int) -> None:
             for name, task in tasks:
@@ -343,7 +343,7 @@ class Solver:
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
-        """Return to the state at the start of the last step. All ranks must call this."""
+        """Return to the state, time and number of steps at the start of the last step. All ranks must call this."""
         if self._state_cache.began is None:
             raise RuntimeError("no step was taken")
         self.time, self.steps = self._state_cache.began
@@ -408,7 +408,7 @@ class Solver:
             self.settle()
 
     def complete_if_set(self) -> None:
-        """Complete the state, as `complete_state` does, if a rank has set nodes before. All ranks must call this."""
+        """Apply boundary conditions and fill ghost nodes if a rank has set nodes before. All ranks must call this."""
         if self.comm.max(float(self._state_cache.incomplete)):
             self._give()  # also on ranks that set no node
             self._state_cache.replaced = True
@@ -441,9 +441,9 @@ class Solver:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: its numbers (see
-        `values`). `read(name, box)`: returns the nodes in the index range `box` of its array `name` (see `pieces`). All
-        ranks must call this. Raises ValueError for impossible numbers, and for an array of another shape or type."""
+        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the result of
+        `values`. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of its array
+        `name`. Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():
@@ -455,8 +455,8 @@ class Solver:
         self.go_on(values, fill)
 
     def go_on(self, values: Mapping[str, Any], fill: Callable[[], None]) -> None:
-        """Continue from `values`, as `restore` does, with a state that the function `fill` sets on the device. Nodes
-        that `fill` does not set are not changed. All ranks must call this."""
+        """Continue from the numbers `values` of a checkpoint, with a state that the function `fill` sets on the device.
+        Nodes that `fill` does not set are not changed. All ranks must call this."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):

@@ -87,8 +87,8 @@ class StateHistory:
 
     def read(self, steps: Sequence[Any], read: Callable[[str, Range], np.ndarray]) -> None:
         """Restore the sizes `steps` and the initial states of earlier steps from a checkpoint. `read(name, box)`:
-        returns the nodes in the index range `box` of an array that `pieces` has written. Raises ValueError for values
-        that no run can have had."""
+        returns the nodes in the half-open index ranges `box` (i, j, k) of an array that `pieces` has written. Raises
+        ValueError for values that no run can have had."""
         self.forget()
         sizes = [float(dt) for dt in steps][: self._depth]
         if not all(0 < dt < np.inf for dt in sizes):

@@ -132,8 +132,8 @@ class StepSize:
         self.state_cache.norms = self._blocks.backend.fetch(self._norms)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the root mean square of dq/dt over all nodes (5), the least density and the least pressure. All ranks
-        must call this."""
+        """Return the root mean square of dq/dt over all nodes for each variable (5,), the least density and the least
+        pressure. All ranks must call this."""
         if self.state_cache.norms is None:
             self._seek_norms()
             held = self._blocks.backend.to_host(self._norms)

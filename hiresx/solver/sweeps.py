@@ -65,9 +65,9 @@ class _Launches(NamedTuple):
 
 class Sweeps:
     """Block Gauss-Seidel sweeps over nodes or grid lines of two colours, by which the implicit integrator preconditions
-    its linear equations. `lines`: for each block of this rank the directions of its lines, which the sweeps use in
-    turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction in which every block has
-    one node."""
+    its linear equations. `given`: settings, blocks, ghosts, kernels and colours (`SweepInputs`). `lines`: for each
+    block of this rank the directions of its lines, which the sweeps use in turn; () for sweeps over nodes. Collective.
+    Raises HiresxError for lines along a direction in which every block has one node."""
 
     def __init__(self, given: SweepInputs):
         self._settings, self._blocks, self._ghosts = settings, blocks, ghosts = given[:3]
@@ -338,9 +338,9 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
-    """Return the index range (ni, nj, nk) of a kernel over the nodes of one colour in a block, for sweeps over lines
-    along `direction`: half of the nodes of a row along i, rounded up, and for lines along i also half of the rows. For
-    these, two launches make up the colour (`parities`)."""
+    """Return the numbers of points (ni, nj, nk) of the launch of a kernel over the nodes of one colour in a block, for
+    sweeps over lines along `direction`: half of the nodes of a row along i, rounded up, and for lines along i also half
+    of the rows. For these, two launches make up the colour (`parities`)."""
     ni, nj, nk = s.size
     return ((ni + 1) // 2, (nj + 1) // 2 if direction == 0 else nj, nk)
 

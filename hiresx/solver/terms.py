@@ -50,11 +50,12 @@ from hiresx.time.integrator import Integrator
 
 
 class Terms:
-    """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, evaluated by `plan`. `tasks`: the tasks
-    of a stage. `ends_in_update`: whether the update includes the viscous differences; `left` are then the tasks that
-    the update replaces. `conservation`: the task of conservative levels, else None. `viscous_first`: whether viscous
-    fluxes are computed before the inviscid terms. If so, the fluxes of inner nodes are computed during the exchange of
-    the state, and the fluxes are exchanged during the inviscid terms."""
+    """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, evaluated by `plan`, the order of
+    computation. `tasks`: the tasks of a stage, pairs (name, function of its number). `ends_in_update`: whether the
+    update includes the viscous differences; `left` are then the tasks that the update replaces. `conservation`: the
+    task of conservative levels, else None. `viscous_first`: whether viscous fluxes are computed before the inviscid
+    terms. If so, the fluxes of inner nodes are computed during the exchange of the state, and the fluxes are exchanged
+    during the inviscid terms."""
 
     def __init__(
         self,
@@ -217,9 +218,9 @@ class Terms:
         return self.around_fluxes(("viscous", lambda stage: inner()), ("viscous", lambda stage: outer()))
 
     def around_fluxes(self, inner: Task, outer: Task) -> list[Task]:
-        """Return the tasks of the differences of viscous fluxes, with the wait for the fluxes of other ranks between
-        `inner` and `outer`. If the viscous terms come first, the wait is before `inner`, and `outer` is left out.
-        Without other ranks there is only `inner`."""
+        """Return the tasks (name, function of the stage) of the differences of viscous fluxes, with the wait for the
+        fluxes of other ranks between `inner` and `outer`. If the viscous terms come first, the wait is before `inner`,
+        and `outer` is left out. Without other ranks there is only `inner`."""
         if not self._ghosts.others:
             return [inner]
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())

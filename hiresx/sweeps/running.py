@@ -200,7 +200,7 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
     """Return the arguments of `hiresx run` for the run `one` of the sweep in the folder `out`. `need`: what has to be
-    done for it, as `hiresx.sweeps.member.need` returns it. `words`: further options."""
+    done for it: "begin", "go on" from its checkpoint, or "begin again". `words`: further options."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
     return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]

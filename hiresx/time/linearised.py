@@ -86,7 +86,8 @@ class Linearised(ABC):
     @abstractmethod
     def assemble(self, x: Vector, over_cfl: float) -> None:
         """Compute the matrix blocks of 1/c - df/dx at the state x, for the first-order scheme. `over_cfl`: 1/c, where c
-        is the pseudo-time step divided by the explicit step. f(x): see `change`."""
+        is the pseudo-time step divided by the explicit step. f(x): the change of the state x by a short explicit step
+        (`change`)."""
 
     @abstractmethod
     def precondition(self, right: Vector, into: Vector) -> None:

@@ -69,8 +69,9 @@ class Sampler(Protocol):
 
 class StepRecording:
     """Recorded steps of one process. All blocks share the time step `dt`, an array (1,). `calls`: the launches of a
-    whole step. `radii`: launches that write the spectral radii into `found` (blocks, 2, FEW), for each block from its
-    `few` threads. `clock`: the clock on the device."""
+    whole step. `radii`: launches that write the spectral radii into `found` (blocks, 2, FEW): for each block the
+    inviscid and then the viscous radii of its `few` threads, of which there are at most FEW. `clock`: the clock on the
+    device."""
 
     def __init__(
         self,

@@ -51,8 +51,8 @@ def between(low: float, high: float) -> Limit:
 @dataclass(frozen=True)
 class CheckRun:
     """A run of a bundled case for a check. `case`: the name of the case. `preset`: the name of its preset, or None.
-    `sets`: overrides KEY=VALUE, as for `hiresx run --set`. `monitors`: functions that are called every `monitor.every`
-    steps (see `Simulation`)."""
+    `sets`: overrides KEY=VALUE, as for `hiresx run --set`. `monitors`: functions of the simulation that return numbers
+    by name, called every `monitor.every` steps."""
 
     case: str
     preset: str | None = None

@@ -56,8 +56,10 @@ def choose_groups(asked: Sequence[str]) -> list[str]:
 def run(
     asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
 ) -> list[dict[str, Any]]:
-    """Run the checks of the groups `asked` and return their results. For the arguments and the results see
-    `hiresx.verify.run`."""
+    """Run the checks of the groups `asked` and return their results. `asked`: names of groups, or "long" or "all";
+    empty for those that take seconds. `say`: a function that is called with lines about the progress; None: they are
+    printed to standard error if it is a terminal. `plan`: the order of computation; None for that of the backend. The
+    results are described in `hiresx.verify.run`."""
     if say is None:
         say = partial(print, file=sys.stderr, flush=True) if sys.stderr.isatty() else lambda text: None
     wanted = choose_groups(asked)
@@ -97,7 +99,7 @@ def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
 
 
 def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
-    """Run one check of the group `name`, and return its result as a dictionary (see `hiresx.verify.run`). `bench`: the
+    """Run one check of the group `name`, and return its result as a dictionary (`hiresx.verify.run`). `bench`: the
     environment with the backend."""
     began = time.perf_counter()
     value, curves, error, left_out = math.nan, {}, None, None

@@ -95,10 +95,11 @@ def write(
 
 
 class Series:
-    """Writer of field files that have the same blocks, variables and case at many times. `variables`, `precision`,
-    `part`: as in `write`. Only names, shapes and gaps of the `blocks` are used here. `linked`: the name of a file in
-    the same folder that has the coordinates (see `Coordinates`); if it is "", each file contains the coordinates.
-    `joined_by`: the connections of the blocks, as `block_neighbours.encode_connections` returns them. `levels`: the
+    """Writer of field files that have the same blocks, variables and case at many times. `variables`: their names.
+    `precision`: that of the stored variables, "fp64" or "fp32". `part`: the description of the subset of the fields, ""
+    for whole fields. Only names, shapes and gaps of the `blocks` are used here. `linked`: the name of a file in the
+    same folder that has the coordinates (see `Coordinates`); if it is "", each file contains the coordinates.
+    `joined_by`: the connections of the blocks as a JSON text (`block_neighbours.encode_connections`). `levels`: the
     levels of refinement of the blocks. Raises HiresxError for an unknown variable and invalid block names."""
 
     _numbers: tuple[tuple[str, str, str, str], ...] = (
@@ -210,7 +211,8 @@ class Series:
 
 class Coordinates(Series):
     """Writer of the file with the coordinates of a series of field files, which link to it. `digest`: the SHA-256
-    digest of the coordinates. `blocks`, `case`, `part`: as in `Series`."""
+    digest of the coordinates. `blocks`: the blocks with coordinates. `case`: the case with all default values. `part`:
+    the description of the subset of the fields, "" for whole fields."""
 
     _numbers = ()
 
@@ -276,7 +278,8 @@ def _describe(blocks: FieldReader) -> dict[str, Any]:
 
 def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str = "") -> None:
     """Raise HiresxError for the first of the variables `names` that a field file neither stores nor has the data to
-    compute. `about`: the header of the file, as `describe` returns it. `where`: the beginning of the error message."""
+    compute. `about`: the header of the file (`describe`): case, variables and others by name. `where`: the beginning of
+    the error message."""
     stored = about["variables"]
     lacking = [name for name in derived.PRIMITIVE if name not in stored]
     found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]

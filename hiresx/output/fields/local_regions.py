@@ -46,10 +46,10 @@ class LocalState(NamedTuple):
 @dataclass(eq=False)
 class PartBox:
     """A box of nodes of a block whose values this process has. `state`: index of the process's state arrays that
-    contain the box, including ghost nodes at cuts. `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj,
-    bi): coordinates in the box. `take`: a function that selects the values to write from an array (bk, bj, bi); its
-    result may have any shape. `margin`: whether variables need gradients; the box then includes the nodes that the
-    differences read."""
+    contain the box, including ghost nodes at cuts. `box`: its half-open index ranges (i, j, k) in the whole block. `x`,
+    `y`, `z` (bk, bj, bi): coordinates in the box. `take`: a function that selects the values to write from an array
+    (bk, bj, bi); its result may have any shape. `margin`: whether variables need gradients; the box then includes the
+    nodes that the differences read."""
 
     state: int
     box: Slices

@@ -45,9 +45,9 @@ class SampledBlock:
 
     The value at a point is a weighted mean of m nodes. `blocks` (p,): the number of the block in which the point lies.
     `nodes` (m, p): flat indexes of the nodes in that block. `weights` (m, p): their weights. `missing` (p,): whether
-    the point lies outside the grid; such a point has the nodes of another point. `gaps`: see `cut.line_samples`.
-    `kinds` (nk - 1, nj - 1, ni - 1; at least 1 each): the kind of each cell between the points, for grids with levels
-    of refinement (`level_cells.cell_kinds`)."""
+    the point lies outside the grid; such a point has the nodes of another point. `gaps`: the indexes of the points
+    before which a line leaves the grid. `kinds` (nk - 1, nj - 1, ni - 1; at least 1 each): the kind of each cell
+    between the points, for grids with levels of refinement (`level_cells.cell_kinds`)."""
 
     name: str
     shape: tuple[int, int, int]

@@ -61,7 +61,8 @@ class Attachment:
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Restore this object from the data of a checkpoint. `captured`: the result of `capture`, in which a
-        distributed array is replaced by a function read(name, box) that returns the nodes `box` of it."""
+        distributed array is replaced by a function read(name, box) that returns its nodes in the half-open index ranges
+        `box` (i, j, k)."""
 
     def finish(self, solver: Solver) -> None:
         """Complete the work at the end of a run. Also called after a failure or an interrupt, when the state may be

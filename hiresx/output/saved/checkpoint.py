@@ -352,8 +352,8 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
     """Return the data of each monitor and output in the opened checkpoint `found`, by name, in the form that
-    `Attachment.restore` expects. A distributed array is a function read(name, box) that returns the nodes `box` of it.
-    Call this function inside `reading_contents`."""
+    `Attachment.restore` expects. A distributed array is a function read(name, box) that returns its nodes in the
+    half-open index ranges `box` (i, j, k). Call this function inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
@@ -365,9 +365,9 @@ def unpack(found: Container) -> dict[str, dict[str, Any]]:
 def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
-    """Convert the result of `Attachment.capture` to the form that `Attachment.restore` expects, without a checkpoint
-    file. Each distributed array, a list of boxes of nodes, is replaced by the function read(name, box) that `reader`
-    makes of the list. `reader` copies the arrays at once."""
+    """Convert `captured`, the result of `Attachment.capture`, to the form that `Attachment.restore` expects, without a
+    checkpoint file. Each distributed array, a list of boxes of nodes, is replaced by the function read(name, box) that
+    `reader` makes of the list. `reader` copies the arrays at once."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 

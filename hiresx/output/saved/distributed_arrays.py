@@ -32,8 +32,8 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | LazyArray]]:
-    """Yield a pair (label, array) for each box of nodes of a distributed array, as `container.write` expects. A label
-    is `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
+    """Yield a pair (label, array) for each box of nodes of a distributed array, for `container.write`. A label is
+    `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 
@@ -55,8 +55,9 @@ def _ends(boxes: Iterable[Range]) -> tuple[int, ...]:
 
 
 class Reader:
-    """Reader of stored arrays that are divided into boxes of nodes. reader(name, box) returns the nodes `box` of an
-    array as (..., nk, nj, ni). Only the stored boxes that overlap `box` are read, a few planes at a time.
+    """Reader of stored arrays that are divided into boxes of nodes. reader(name, box) returns the nodes of an array in
+    the half-open index ranges `box` (i, j, k) as (..., nk, nj, ni). Only the stored boxes that overlap `box` are read,
+    a few planes at a time.
 
     `stored`: the stored boxes of each array, by its name. `fault`: a function that makes an exception from a text. This
     exception is raised if there is no such array, if the boxes of an array have different types, or if a node lies in

@@ -56,10 +56,10 @@ def draw(
     rasters: list[raster.Raster] | None = None,
 ) -> Any:
     """Return a Matplotlib figure in colours with one panel for each variable of `names` and each view. `views`: the
-    planes, as `views` returns them. `scales`: colour scales by variable, as `scale` returns them; by default they are
-    computed from these views. `difference`: whether the values are differences of two fields. `look`: the appearance.
-    `rasters`: the result of `pixels`, if it was computed before. Raises HiresxError for a zoom of several planes or
-    without any flow."""
+    planes (the result of the function `views`). `scales`: by variable the colour scale (the result of `scale`); by
+    default computed from these views. `difference`: whether the values are differences of two fields. `look`: the
+    appearance. `rasters`: the result of `pixels`, if it was computed before. Raises HiresxError for a zoom of several
+    planes or without any flow."""
     from matplotlib.ticker import MaxNLocator
 
     look = look or Look()
@@ -131,8 +131,8 @@ def update(figure: Any, views: list[View], names: list[str], rasters: list[raste
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
     """Return for each view the mapping from the pixels of its picture to the nodes of the grid, within the zoom of
-    `look`. `views`: the planes, as `views` returns them. `inches`: the width of the widest panel in inches, if it is
-    known."""
+    `look`. `views`: the planes (the result of the function `views`). `inches`: the width of the widest panel in inches,
+    if it is known."""
     inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]

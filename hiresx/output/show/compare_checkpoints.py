@@ -31,10 +31,10 @@ def record(found: Container) -> dict[str, Any]:
 
 
 def results(first: Container, second: Container) -> dict[str, Any]:
-    """Return the differences between the arrays of two opened checkpoints, in the form of the entry `results` of
-    `hiresx.output.show.compare.compare`. The arrays are the conserved variables, and the arrays over the nodes that
-    monitors and outputs store, such as averages, under their names in the files. Raises DamagedCheckpoint for a file
-    without the content of a checkpoint."""
+    """Return the differences between the arrays of two opened checkpoints: `steps` and `times` of both, `same_grid`,
+    `same_sizes`, `one_time` and `same` (true or false), and `variables`, the differences of each array. The arrays are
+    the conserved variables, and the arrays over the nodes that monitors and outputs store, such as averages, under
+    their names in the files. Raises DamagedCheckpoint for a file without the content of a checkpoint."""
     a, b = record(first), record(second)
     with reading_contents(first.path):
         blocks = _blocks(first)

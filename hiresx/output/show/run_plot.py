@@ -77,9 +77,10 @@ def animate_run(
 ) -> list[Path]:
     """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all stored fields of the run in `directory`, and
     return the paths of the files written. `fps`: frames per second. `out`: by default a GIF in the folder of the
-    fields. `variable`, `plane`, `line`, `reference`, `subset`, `look`: as in `plot_run`. Colours and axes are the same
-    in all frames. Raises HiresxError if the fields, a variable, plane or line do not exist, and if the animation cannot
-    be written."""
+    fields. `variable`: names, separated by commas. `plane`, `line`: what is drawn, such as "z=0" and "y=0".
+    `reference`: a CSV file with lines to draw. `subset`: the name of an output.subset to draw. `look`: size, colours,
+    zoom. Colours and axes are the same in all frames. Raises HiresxError if the fields, a variable, plane or line do
+    not exist, and if the animation cannot be written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
@@ -103,8 +104,9 @@ def animate_files(
 ) -> Path:
     """Write an animation of the field files `paths` to the file `film`, with `fps` frames per second, and return its
     path. `style`: settings of Matplotlib. `sampled`: files from which the limits of colours and axes are computed; all
-    `paths` if it is empty. `variable`, `plane`, `line`, `reference`, `look`: as in `plot_run`. Raises HiresxError if a
-    variable, plane or line does not exist, and if the animation cannot be written."""
+    `paths` if it is empty. `variable`: names, separated by commas. `plane`, `line`: what is drawn, such as "z=0" and
+    "y=0". `reference`: a CSV file with lines to draw. `look`: size, colours, zoom. Raises HiresxError if a variable,
+    plane or line does not exist, and if the animation cannot be written."""
     picture_file.require_matplotlib()
     animation.check_target(film, fps)
     look = look or Look()
@@ -282,7 +284,7 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
 
 def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
     """Return the runs or field files with which a run is compared, as a list of paths. `against`: None, one path or
-    several, as in `plot_run`."""
+    several."""
     if against is None:
         return []
     return [Path(run) for run in ([against] if isinstance(against, str | Path) else against)]

@@ -86,7 +86,8 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
     """Return the weights of nodes in integrals over the whole grid, an array (nk, nj, ni) for each box of nodes that
     this rank computes. `weights`: the quadrature weights with levels of refinement, computed with the same `kept`; None
     without levels. With levels the result is scaled so that its sum is the volume of the unrefined grid, which does not
-    change when the refinement changes. `kept`: as in `volumes`. All ranks must call this function."""
+    change when the refinement changes. `kept`: whether to use the weights with which no-slip walls conserve mass. All
+    ranks must call this function."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels

@@ -84,7 +84,8 @@ class DeviceMonitor(Monitor):
         return super().capture()
 
     def finish(self, solver: Solver) -> None:
-        """Store the samples that are still on the device, and the last sample. All ranks must call this method."""
+        """Store, at the end of a run, the samples that are still on the device, and the last sample. All ranks must
+        call this method."""
         try:
             self._deliver()
         finally:
@@ -129,7 +130,8 @@ class DeviceSamples(Attachment):
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Compute the samples that monitors have requested before the first step. All ranks must call this method."""
+        """Compute the samples of the initial state or, in a restarted run, of the state of the checkpoint, that
+        monitors have requested. Called after their `begin`. All ranks must call this method."""
         self.after_step(solver)
 
     def launch_ahead(self, solver: Solver, step: int) -> None:

@@ -75,7 +75,8 @@ class FilteredNodes(Attachment):
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Begin the weighted sums of the first filtered sample, or continue the sums of a checkpoint."""
+        """Begin the weighted sums of the first filtered sample, before the first time step, or continue the sums that
+        `restore` took from a checkpoint."""
         if self._leave:
             return
         begins, position = self._began()
@@ -215,7 +216,7 @@ class FilteredNodes(Attachment):
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
-        """End the weighted sums, which were computed with every time step."""
+        """End the weighted sums, which every time step computes, at the end of a run."""
         while self._leave:
             self._leave.pop()()
 

@@ -49,14 +49,14 @@ class _Lines:
 
 class LineAverages:
     """Time averages of the flow of `solver` that are also averaged over all nodes of the grid lines along the index
-    directions `over`, such as ("i", "k"). `kinds`: the averages to compute, as `hiresx.device.averaging.kinds` returns
-    them. `velocities`: the mean velocities that a budget needs; None without a budget.
+    directions `over`, such as ("i", "k"). `kinds`: the averages to compute, of "reynolds", "favre", "budget" and
+    "stress_budgets". `velocities`: the mean velocities that a budget needs; None without a budget.
 
-    `directions`: the homogeneous directions of each whole block, as `hiresx.decomposition.homogeneous` returns them.
-    The averages of a whole block form an array with one node along each direction in `over`. `boxes`: for each box of
-    nodes that this rank computes, the half-open range (i, j, k) of this array to which it contributes. `owned`: the
-    numbers of those boxes that contain the first nodes of their lines. Raises HiresxError for a block that is not
-    homogeneous along one of `over`."""
+    `directions`: for each whole block its homogeneous directions, each with the step and the number of nodes. The
+    averages of a whole block form an array with one node along each direction in `over`. `boxes`: for each box of nodes
+    that this rank computes, the half-open range (i, j, k) of this array to which it contributes. `owned`: the numbers
+    of those boxes that contain the first nodes of their lines. Raises HiresxError for a block that is not homogeneous
+    along one of `over`."""
 
     def __init__(self, solver: Solver, over: Sequence[str], kinds: Sequence[str], velocities: Velocities | None):
         self._solver, self._over, self._velocities = solver, tuple(over), velocities

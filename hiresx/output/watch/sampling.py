@@ -82,15 +82,16 @@ def _time_tolerance(solver: Solver) -> float:
 
 class Monitor(Attachment):
     """Base class of monitors, which take samples at the times of a `SampleTimes` and store them in a history. A
-    subclass defines `measure`. `out`: the run directory; None to store the history in memory.
+    subclass defines `measure`. `name`, `kind`: the name of the history and the kind of the monitor. `out`: the run
+    directory; None to store the history in memory.
 
     Every rank of `comm` measures the same values. With a directory rank 0 writes them, and an error there is raised on
     all ranks.
 
     An iteration towards steady flow is also sampled at the end of a run, where the flow has converged, unless an
     exception is being handled. A run that continues removes this sample, since the last checkpoint was written before
-    it. `columns`: the quantities of a sample. `every`, `every_time`: intervals of samples, see `SampleTimes`. `places`:
-    coordinates (n, 3), in units of the length scale L, or None."""
+    it. `columns`: the quantities of a sample. `every`, `every_time`: the interval of samples in steps, or in L / c_ref;
+    both count from step 0 and time 0. `places`: coordinates (n, 3), in units of the length scale L, or None."""
 
     def __init__(
         self,
@@ -129,8 +130,9 @@ class Monitor(Attachment):
         raise NotImplementedError
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Open the history and take the first sample. `restarted`: whether the run continues from a checkpoint. All
-        ranks must call this method."""
+        """Open the history and take the first sample. `restarted`: whether the run continues from a checkpoint; its
+        history is then continued, and a sample that it already has is not repeated. Called before the first time step.
+        All ranks must call this method."""
         if self._begun:
             return
         self.history.anew = (solver.steps,)
@@ -195,8 +197,8 @@ class Monitor(Attachment):
         return solver.integrator.steady and bool(solver.integrator.report)
 
     def finish(self, solver: Solver) -> None:
-        """Take the last sample of an iteration towards steady flow, and close the history. All ranks must call this
-        method."""
+        """Close the history at the end of a run. An iteration towards steady flow first takes a sample of its last
+        step, if none was due there; an unsteady run does not. All ranks must call this method."""
         try:
             if self._clock.last != solver.steps and sys.exception() is None and self.samples_last_step(solver):
                 self._sample(solver)

@@ -14,9 +14,9 @@ from hiresx.solver import Solver
 
 
 class WallDistribution(Monitor):
-    """Monitor of the flow at the `nodes` of the walls on which the force `name` acts. `values()`: returns the values at
-    the nodes of this rank, as `WallNodes.measure` does. `folder`: the folder of the files. Only rank 0 has the
-    samples."""
+    """Monitor of the flow at the `nodes` of the walls on which the force `name` acts. `values()`: returns pressure,
+    friction, heat flux and y+ at the nodes of this rank, by name. `folder`: the folder of the files. Only rank 0 has
+    the samples."""
 
     def __init__(
         self,

@@ -34,9 +34,9 @@ class WallExtremes:
 
     def measure(self, values: dict[str, np.ndarray]) -> dict[str, float]:
         """Return the extreme values of y+, friction and heat flux over the wall nodes of all ranks and their positions,
-        by column. `values`: arrays (n,) at the nodes of this rank, by name (see `WallNodes.measure`). If several nodes
-        have the same extreme value, the first one in the order of block, k, j, i is reported. NaN is treated as an
-        extreme value. All ranks must call this method."""
+        by column. `values`: y+, friction components and heat flux at the n nodes of this rank, by name. If several
+        nodes have the same extreme value, the first one in the order of block, k, j, i is reported. NaN is treated as
+        an extreme value. All ranks must call this method."""
         friction = shear(np.stack([values[f"friction_{axis}"] for axis in "xyz"]))
         rows = np.stack([sign * {**values, "friction": friction}[of.name] for of, _, sign in _WATCHED])
         rows = np.where(self._counted, rows, -np.inf)

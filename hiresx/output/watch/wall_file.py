@@ -25,9 +25,9 @@ KIND = Kind(
 
 
 class WallFile(PlaceFile):
-    """Writer of samples at the wall nodes of a force to the file <folder>/<name>.nc. `where` (4, n), `places` (3, n),
-    `normals` (3, n) and `areas` (n,): position of the nodes in the blocks, coordinates, normals and areas, as in
-    `WallNodes`. `unit`: the unit of the areas. `blocks`: names of the whole blocks. `precision`: "fp64" or "fp32"."""
+    """Writer of samples at the wall nodes of a force to the file <folder>/<name>.nc. `where` (4, n): block and i, j, k
+    of the nodes. `places` (3, n): x, y, z in L. `normals` (3, n): outward unit normals. `areas` (n,): areas. `unit`:
+    the unit of the areas. `blocks`: names of the whole blocks. `precision`: "fp64" or "fp32"."""
 
     _kind_of_change = "nodes or precision"
 

@@ -65,14 +65,16 @@ def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray])
     """Return the quadrature weights of wall nodes in integrals over all given walls together. `walls`: for each face of
     a block the mask of its wall nodes, an array `[k, j, i]` without the direction of the face. The integral of a field
     is the sum of weight times area times field, over the nodes and over the list of each face. The first entry of a
-    list has all nodes. Further entries have the nodes on edges again, with the areas on the other sides of the edge."""
+    list has all nodes. At an edge, a line along which the direction of the wall jumps, a node has an area on each side:
+    the first entry has one of them. A further entry has the same shape, the areas on another side, and weights that are
+    0 except at nodes on edges."""
     return {place: [*found.values()] for place, found in Walls(decomposition, walls).shares(walls).items()}
 
 
 class Walls:
-    """The lines of nodes along which integrals over walls are computed. `walls`: for each face of a block the mask of
-    its wall nodes, an array `[k, j, i]` without the direction of the face. The integral may be over a whole wall or a
-    region of it. A wall does not end where a level of refinement ends."""
+    """The lines of nodes along which integrals over walls are computed. `decomposition`: the blocks. `walls`: for each
+    face of a block the mask of its wall nodes, an array `[k, j, i]` without the direction of the face. The integral may
+    be over a whole wall or a region of it. A wall does not end where a level of refinement ends."""
 
     def __init__(self, decomposition: Decomposition, walls: Mapping[Place, np.ndarray]):
         self._decomposition = decomposition
@@ -103,8 +105,9 @@ class Walls:
     def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], FaceWeights]]:
         """Return the quadrature weights of wall nodes in an integral over regions of the walls. `parts`: for each face
         the mask of the nodes in the region, an array `[k, j, i]` without the direction of the face. The result has for
-        each face a dictionary of weights. Its keys are the sides of the edges to which the weights belong; for the
-        first entry they are all 0 (see `wall_shares`)."""
+        each face a dictionary of weights. Its keys are the sides (0 or 1) of edges, along each direction of the face,
+        to which the weights belong. The first key has zeros alone, and its weights are those of all nodes; the others
+        have those of nodes on edges."""
         found: list[_Run] = []
         sides: list[np.ndarray] = []
         for whole, own in zip(self._runs, self._sides, strict=True):

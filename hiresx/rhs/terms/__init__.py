@@ -61,7 +61,7 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 @dataclass(frozen=True)
 class Term:
-    """A term of the right-hand side, as part of a stage.
+    """A term of the right-hand side, such as viscosity, in a stage (one evaluation of the right-hand side).
 
     - `name`: its name in time measurements.
     - `calls`: its launches on all blocks of this rank.
@@ -83,8 +83,9 @@ class Term:
 
 @dataclass(frozen=True)
 class Step:
-    """Part of a stage, such as one or several terms (`Term`). `tasks`: the tasks, which are executed in this order.
-    `needs`: the fields that they read. `gives`: the fields that they write."""
+    """Part of a stage, which is one evaluation of the right-hand side and the update of the state. `tasks`: pairs
+    (name, function of the number of the stage), which are executed in this order. `needs`: the fields that they read.
+    `gives`: the fields that they write."""
 
     tasks: Sequence[Task]
     needs: Sequence[str] = ()

@@ -12,8 +12,8 @@ _TURNS = (ENTROPIC_PRESSURE, "entropic_iterate")
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that computes the entropic pressure or stress of the regularised scheme at every node, before the
-    inviscid fluxes; nothing for other schemes."""
+    """Yield the term that computes the entropic pressure or stress, by which the regularised scheme spreads shocks, at
+    every node, before the inviscid fluxes; nothing for other schemes."""
     if case.scheme.inviscid != "regularised":
         return
     chosen = case.scheme.regularised

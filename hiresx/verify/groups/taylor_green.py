@@ -31,14 +31,14 @@ def energy(simulation: Simulation) -> dict[str, float]:
 
 
 def history(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return arrays (samples,) by name: the time "t" in turnover times, the kinetic energy "E" (see `energy`) and its
-    decay rate "rate", which is -dE/dt."""
+    """Return arrays (samples,) by name: the time "t" in turnover times, the mean kinetic energy "E" and its decay rate
+    "rate", which is -dE/dt."""
     t, e = run.samples("time") * run.case.parameters["mach"], run.samples("energy")
     return {"t": t, "E": e, "rate": -np.gradient(e, t)}
 
 
 def largest_rate(run: CompletedRun) -> float:
-    """Return the largest decay rate of the kinetic energy, -dE/dt (see `history`)."""
+    """Return the largest decay rate of the kinetic energy, -dE/dt, with the time in turnover times."""
     return history(run)["rate"].max()
 
 
@@ -49,7 +49,7 @@ def time_of_largest_rate(run: CompletedRun) -> float:
 
 
 def energy_at(run: CompletedRun, t: float) -> float:
-    """Return the kinetic energy (see `energy`) at the time `t`, in turnover times, interpolated between samples."""
+    """Return the mean kinetic energy at the time `t`, in turnover times, interpolated between samples."""
     found = history(run)
     return np.interp(t, found["t"], found["E"])
 

@@ -64,8 +64,8 @@ def series(directory: str | Path, name: str = "fields") -> Path:
 class VtkFrame:
     """Writer of the VTK files of one time, which the ranks of a communicator write together (see `JointFile`). `about`:
     the data of the output that do not change with time. `directory`: the run directory. `time`: in units of L / c_ref
-    (length scale over sound speed). It is a context, for one thread at a time. An OSError becomes a HiresxError with
-    the path."""
+    (length scale over sound speed). `step`: the number of time steps before it. It is a context, for one thread at a
+    time. An OSError becomes a HiresxError with the path."""
 
     def __init__(self, about: WrittenSeries, directory: Path, time: float, step: int):
         self.path = frame(directory, step, about.name)

@@ -65,8 +65,9 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class BodyForceMonitor(Monitor):
-    """Monitor of the body force and the mass flow. If the mass flow is kept constant, it sets the acceleration of the
-    flow, the field `kept_acceleration`, in every step."""
+    """Monitor of the body force and the mass flow. `spec`: the table [body_force]. `out`: the run directory, or None.
+    If the mass flow is kept constant, it sets the acceleration of the flow, the field `kept_acceleration`, in every
+    step."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "body_force", "body_force", COLUMNS, spec.every, None, out)
@@ -122,8 +123,9 @@ class BodyForceMonitor(Monitor):
         )  # fmt: skip
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Compute the acceleration by the body force for the first time step, if the mass flow is kept constant, and
-        take the first sample."""
+        """Compute the acceleration by the body force for the first time step, if the mass flow is kept constant, open
+        the history and take the first sample. `restarted`: whether the run continues from a checkpoint, and with it the
+        history. All ranks must call this method."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
         elif self._spec.keep is not None and self._leave is None:
@@ -143,7 +145,7 @@ class BodyForceMonitor(Monitor):
         return 1 if self._spec.keep is not None and self._on_host else super().steps_left(solver)
 
     def finish(self, solver: Solver) -> None:
-        """End the control of the mass flow and close the history."""
+        """End the control of the mass flow and close the history, at the end of a run."""
         if self._leave is not None:
             self._leave()
             self._leave = None

@@ -33,10 +33,10 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class ConservationMonitor(DeviceMonitor):
-    """Monitor of the volume integrals of mass, momentum and energy. It has a column for each quantity, for each flux
-    out through a boundary (<quantity>_flux_<boundary>), and with sponges for each source (<quantity>_source). With
-    levels of refinement, <quantity>_defect is the change since the first sample minus the change by fluxes and sources,
-    which are integrated between samples by the trapezoidal rule."""
+    """Monitor of the volume integrals of mass, momentum and energy. `spec`: the table [conservation]. It has a column
+    for each quantity, for each flux out through a boundary (<quantity>_flux_<boundary>), and with sponges for each
+    source (<quantity>_source). With levels of refinement, <quantity>_defect is the change since the first sample minus
+    the change by fluxes and sources, which are integrated between samples by the trapezoidal rule."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         decomposition = solver.decomposition
@@ -155,7 +155,8 @@ class ConservationMonitor(DeviceMonitor):
             self._defect.restore(captured)
 
     def finish(self, solver: Solver) -> None:
-        """Complete the history, and add a note about the defects of conservation with levels of refinement."""
+        """Complete the history at the end of a run, and add a note about the defects of conservation with levels of
+        refinement."""
         super().finish(solver)
         if self._defect is not None and (note := self._defect.note()) is not None:
             self.notes.append(note)

@@ -64,8 +64,8 @@ _NOWHERE = 1e300
 
 
 class ExtremaMonitor(DeviceMonitor):
-    """Monitor of the smallest and the largest value of each variable of `[extrema]`, with block, node and coordinates
-    of its position."""
+    """Monitor of the smallest and the largest value of each variable of the table [extrema], `spec`, with block, node
+    and coordinates of its position."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._variables = spec.variables
@@ -133,8 +133,8 @@ class ExtremaMonitor(DeviceMonitor):
         return [*self._extreme_calls(), bounds, *self._place_calls(numbers[QUANTITIES:])]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return the extreme values and their positions by column, from the numbers that the device computed. On
-        several ranks `measure` is used instead."""
+        """Return the extreme values and their positions by column, from the results `numbers` of the launches `calls`.
+        On several ranks `measure` is used instead."""
         return self._of(numbers[:QUANTITIES].reshape(2, -1), self._least(numbers[QUANTITIES:]))
 
     def measure(self, solver: Solver) -> Mapping[str, float]:

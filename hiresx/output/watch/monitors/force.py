@@ -64,10 +64,11 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class ForceMonitor(DeviceMonitor):
-    """Monitor of the force on walls. Its columns are force_x, force_y and force_z (pressure and friction together),
-    pressure_x, y, z, friction_x, y, z, heat and area. If the case requests them, there are also coefficients and
-    extremes along the walls. In axisymmetric flow the y components are sums of radial components, the z components are
-    sums of components along the swirl, and there is the torque."""
+    """Monitor of the force on the walls that one table [[force]], `spec`, selects. `key`: the name of the table in
+    messages. Its columns are force_x, force_y and force_z (pressure and friction together), pressure_x, y, z,
+    friction_x, y, z, heat and area. If the case requests them, there are also coefficients and extremes along the
+    walls. In axisymmetric flow the y components are sums of radial components, the z components are sums of components
+    along the swirl, and there is the torque."""
 
     def __init__(self, key: str, spec: Spec, solver: Solver, out: Path | None):
         area = ("", " L", " L^2")[dimension(solver) - 1]
@@ -135,9 +136,9 @@ class ForceMonitor(DeviceMonitor):
         return {**values, **extremes}
 
     def measure_nodes(self) -> dict[str, np.ndarray]:
-        """Return pressure, friction, heat flux and y+ (n,) at the n wall nodes of this rank, as `WallNodes.measure`
-        does, for the current state. If this monitor has taken a sample after the same step, the values of this sample
-        are returned."""
+        """Return pressure, friction, heat flux and y+ (n,) at the n wall nodes of this rank, by the names of the
+        columns, for the current state. If this monitor has taken a sample after the same step, the values of this
+        sample are returned."""
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:

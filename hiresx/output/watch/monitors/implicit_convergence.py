@@ -65,7 +65,7 @@ class StageProgress(_OfReport):
     """Monitor of the Newton iterations of unsteady flow, one sample per time step."""
 
     def finish(self, solver: Solver) -> None:
-        """Complete the history, and add a note about stages of time steps that were not solved."""
+        """Complete the history at the end of a run, and add a note about stages of time steps that were not solved."""
         memory = solver.integrator.memory
         if memory.get("stalled") and sys.exception() is None:
             self.notes.append(stalled_stages(memory, solver.integrator.report.get("last_stall", {}), self._drop))
@@ -99,7 +99,8 @@ class NewtonProgress(_OfReport):
     """Monitor of the Newton iterations towards steady flow."""
 
     def finish(self, solver: Solver) -> None:
-        """Complete the history, and add a note on whether the iteration towards steady flow has converged."""
+        """Complete the history at the end of a run, and add a note on whether the iteration towards steady flow has
+        converged."""
         integrator = solver.integrator
         report = integrator.report
         if report and sys.exception() is None and self._drop is not None:

@@ -43,9 +43,9 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class KineticEnergyMonitor(DeviceMonitor):
-    """Monitor of the kinetic energy and of the terms of its budget, as means over the grid (docs/outputs.md). Gradients
-    are computed as in the solver's viscous terms: by central differences of the order `scheme.viscous_order`, which use
-    the ghost nodes.
+    """Monitor of the kinetic energy and of the terms of its budget, as means over the grid (docs/outputs.md). `spec`:
+    the table [kinetic_energy]. Gradients are computed as in the solver's viscous terms: by central differences of the
+    order `scheme.viscous_order`, which use the ghost nodes.
 
     `rate` and `dissipation_numerical` are values at the middle between two samples and are NaN in the first sample.
     `dissipation_numerical` is pressure dilatation minus dissipation (with that of a turbulence model), averaged over
@@ -81,8 +81,9 @@ class KineticEnergyMonitor(DeviceMonitor):
         return [*self._velocities.calls, *self._energy.calls("column_energy", self._arguments, numbers)]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return the terms of the energy budget by column, from the sums that the device computed on this rank, for the
-        sample at `time`, in units of L / c_ref (length scale over sound speed). All ranks must call this method."""
+        """Return the terms of the energy budget by column, from the sums `numbers` that the device computed on this
+        rank, for the sample at `time`, in units of L / c_ref (length scale over sound speed). All ranks must call this
+        method."""
         sums = self._energy.by_part(numbers).sum(axis=0)
         values = dict(zip(self._sums, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         values["dilatation"] = float(np.sqrt(values["dilatation"]))

@@ -73,7 +73,7 @@ class SubsonicOutflow(Attachment):
         return self._notes
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Store the initial pressure at the outflow boundaries."""
+        """Store the pressure at the outflow boundaries before the first time step of a run or of its continuation."""
         self._first = self._surface.measure().p
 
     def steps_left(self, solver: Solver) -> int:

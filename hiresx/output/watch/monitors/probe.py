@@ -196,8 +196,8 @@ class ProbeMonitor(Monitor):
         return self._filter is None and super().samples_last_step(solver)
 
     def finish(self, solver: Solver) -> None:
-        """Store the filtered samples that are not complete, computed as if the flow stayed constant from now on. A
-        restart computes them again."""
+        """Store, at the end of a run, the filtered samples that are not complete, computed as if the flow stayed
+        constant from now on. A restart computes them again."""
         before = self.history.samples
         try:
             if self._filter is not None and self._begun and self._awaited:

@@ -35,7 +35,8 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class SurfaceMonitor(DeviceMonitor):
-    """Monitor of the flow on the surface of one table `[[surface]]`. Only rank 0 has the samples."""
+    """Monitor of the flow on the surface of one table [[surface]], `spec`. `key`: the name of the table in messages.
+    `folder`: the folder of the file. Only rank 0 has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND.name, KIND.columns, spec.every, spec.every_time)
@@ -63,12 +64,13 @@ class SurfaceMonitor(DeviceMonitor):
         return False  # a far field needs samples at equal intervals
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the kernel launches that interpolate the flow to the points of the surface."""
+        """Return the kernel launches that interpolate the flow to the points of the surface, into the attribute
+        `array`; `numbers` is not used."""
         return self._interpolation.calls
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w and p at the points of the surface on rank 0, each an array (points,); an empty
-        dictionary on other ranks. All ranks must call this method."""
+        """Return rho, u, v, w and p at the points of the surface, from the results `numbers` of the launches `calls`,
+        on rank 0, each an array (points,); an empty dictionary on other ranks. All ranks must call this method."""
         state = self._interpolation.state(numbers)
         return {} if state is None else primitive(self._gamma, state)
 

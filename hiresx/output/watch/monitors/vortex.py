@@ -55,8 +55,8 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class VortexMonitor(Monitor):
-    """Monitor that sets the circulation of the point vortex in all far-field conditions. `circulation`: the present
-    one, in c_ref L. `stream`: the uniform stream around the vortex."""
+    """Monitor that sets the circulation of the point vortex in all far-field conditions, from the lift of the force
+    that `spec` names. `circulation`: the present one, in c_ref L. `stream`: the uniform stream around the vortex."""
 
     def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
         every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
@@ -75,14 +75,15 @@ class VortexMonitor(Monitor):
         self.circulation, self._followed = 0.0, -1
 
     def after_step(self, solver: Solver) -> None:
-        """Set the circulation for the next time step, and take a sample if one is due. All ranks must call this
-        method."""
+        """Set the circulation for the next time step if it is due, and take a sample if one is due. All ranks must call
+        this method."""
         self.set_conditions(solver)
         super().after_step(solver)
 
     def set_conditions(self, solver: Solver) -> None:
-        """Set the circulation from the lift of the current state, every step towards steady flow and every 10 steps
-        otherwise. All ranks must call this method."""
+        """Set the circulation of the far-field vortex from the lift of the current state if the number of steps of the
+        run is a multiple of 10, or at any step towards steady flow; otherwise, or if it was already set at this step,
+        do nothing. All ranks must call this method."""
         if solver.steps % self._every == 0 and solver.steps != self._followed:
             self.follow()
             self._followed = solver.steps
