@@ -122,12 +122,13 @@ class Cells:
 
     @property
     def points(self) -> np.ndarray:
-        """Number of ghosts (n,) of each cell."""
+        """Number of ghosts of each of the n cells, an array (n,)."""
         return (self.high - self.low).prod(axis=1)
 
     @property
     def contributions(self) -> np.ndarray:
-        """Number of contributions (n,) that each ghost of a cell receives."""
+        """Number of entries of the `LevelShares` that contribute to each of the n cells, an array (n,). Every ghost of
+        a cell receives this number of contributions."""
         return np.bincount(self.cell, minlength=len(self.ghosts))
 
 

@@ -29,9 +29,9 @@ class PatchedDonors:
     """The ghosts of a patched face (which touches other blocks without common nodes), and the positions at which they
     take their values. `place`: the number of the boundary patch. `index` (3, n): indexes i, j, k of the ghosts in their
     block, layer by layer. `donor` (n,): the number of the block in which each position lies. `xi` (n, 3): the position
-    as real indexes i, j, k of this block. All blocks are not divided among ranks. `off`: the largest distance of a node
-    of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance of a ghost that lies
-    beyond the last nodes of the donor, in cells."""
+    as fractional indexes i, j, k of this block. Blocks are those before the division among ranks. `off`: the largest
+    distance of a node of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance of
+    a ghost that lies beyond the last nodes of the donor, in cells."""
 
     place: int
     index: np.ndarray
@@ -49,8 +49,9 @@ class PatchedDonors:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """Return, for each block, an object that gives the nodes and weights of interpolations at known real indexes. These
-    depend only on the shape of the block, so the objects have no coordinates. `whole`: the blocks, not divided among
+    """Return, for each block, a `BlockMap` without coordinates. Its methods `base` and `weights` give the nodes and the
+    weights of an interpolation at a position with known fractional indexes, since these depend only on the shape of the
+    block. The methods that compute or search coordinates must not be called. `whole`: the blocks, not divided among
     ranks."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
@@ -58,8 +59,8 @@ def shape_maps(whole: Decomposition) -> list[BlockMap]:
 
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[BlockMap]:
-    """Return, for each block, the map from real indexes (i, j, k) to coordinates (x, y, z), which can also be inverted.
-    `whole`: the blocks, not divided among ranks. `extended`: their coordinates with ghosts (`extended_coordinates`)."""
+    """Return, for each block, the map from fractional indexes (i, j, k) to coordinates (x, y, z), and back. `whole`:
+    the blocks, not divided among ranks. `extended`: their coordinates with ghosts (`extended_coordinates`)."""
     here, halo = _in_memory(extended), whole.stencil.halo
     return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
