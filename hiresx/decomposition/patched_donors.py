@@ -233,7 +233,7 @@ def interpolation_rows(
     """Yield the nodes and weights with which each part of the grid contributes to n interpolated ghost values. `whole`:
     the blocks of the grid. `cut`: the blocks after their division into parts for the ranks. `maps`: the map from
     indexes to space of each whole block. `donor` (n,): the number of the whole block in which each ghost lies. `xi` (n,
-    3): the real indexes i, j, k of the ghost in this block."""
+    3): the fractional indexes i, j, k of the ghost in this block."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
@@ -255,7 +255,7 @@ def interpolation_rows(
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
     """Return the weights (n, 3, 6) of linear interpolation between the two nearest nodes of six-node stencils. None is
-    negative. `xi` (n, 3): positions as real indexes i, j, k. `base` (n, 3): the first nodes of the stencils."""
+    negative. `xi` (n, 3): positions as fractional indexes i, j, k. `base` (n, 3): the first nodes of the stencils."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 

@@ -28,8 +28,8 @@ class TileChoice:
     """The data on which the choice of refined boxes (tiles) of all levels depends. `grids`: for each level the
     decomposition of the whole grid. `lattices`: for each level and block the nodes at which tiles begin and end.
     `regions`, `allowed`: for each level and block the masks [k, j, i] of the tiles that always exist, and of those that
-    may exist. `partners`: for each level the result of `partners_of`. `around`: for each level and block the coarser
-    tiles that each tile needs, the result of `around_tiles`. `table`: the table [refine] of the case."""
+    may be added (see `of`). `partners`: for each level the result of `partners_of`. `around`: for each level and block
+    the coarser tiles that each tile needs, the result of `around_tiles`. `table`: the table [refine] of the case."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]

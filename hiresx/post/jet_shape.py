@@ -248,7 +248,8 @@ def spreading(flow: Mean, behind: float | None) -> dict[str, Any] | None:
     origin). The fit is by least squares over the stations downstream of x = `behind`, the end of the core (None if it
     has no end). Uncertainties are half of the 95 % interval of the jackknife over five groups of neighbouring stations,
     one group left out at a time (Kuensch, Ann. Stat. 17 (1989) 1217), because errors of neighbours are correlated. The
-    result is None without half-widths. `flow`: the mean flow.
+    result is None without half-widths. It gives the range of the fit as `from` and `to`, and the fitted `half_widths`
+    at these two x. `flow`: the mean flow.
 
     A value that the fit does not determine is None, and `why` gives the reason. The rate is None if the core does not
     end, if there are fewer than two stations in a group, if the stations extend over less than four half-widths, and if
