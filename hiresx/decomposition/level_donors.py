@@ -229,8 +229,9 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Injection:
-    """Copies of values from the box of nodes number `donor`, of a finer level, to the coincident nodes of the box
-    number `block` of a coarser level (injection). `pairs`: the pairs of nodes. Each box is computed by one rank."""
+    """Copies of values from a box of nodes of a finer level, with the number `donor`, to the coincident nodes of a box
+    of a coarser level, with the number `block` (injection). `pairs`: the pairs of nodes. Each box is computed by one
+    rank."""
 
     donor: int
     block: int
