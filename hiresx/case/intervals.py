@@ -14,8 +14,7 @@ LEAST_DIFFERENCES = 8
 
 
 def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
-    """Return the tables of a case that have an interval `every_time`, by their key. `sampled`: names of the monitors
-    that have one table."""
+    """Return the tables of a case that have an interval `every_time`, by their key. `sampled`: see `intervals`."""
     tables: list[tuple[str, Any]] = [("output", case.output), ("checkpoint", case.checkpoint)]
     tables += [(f"output.subset.{n}", subset) for n, subset in enumerate(case.output.subset)]
     for key in ("probe", "force", "surface"):
@@ -27,15 +26,17 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
     """Return the time intervals of a case (all keys `every_time`), in L / c_ref: a dictionary from the name of the
-    table, such as "checkpoint", to its interval. `sampled`: the names of the monitors of which a case has one table at
-    most, such as "average"."""
+    table, such as "checkpoint", to its interval. `sampled`: the keys of the case that have a single table of a monitor,
+    such as "average"; the intervals of these tables are included. Tables in lists, such as [[probe]], are always
+    included, as "probe.0" etc."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 
 def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
     """Yield an error for each time interval (key `every_time`) of a case with local time steps, and for each interval
     that is too small to be resolved in double precision at the end of the run. If the case sets no end, the time 1 is
-    taken. `sampled`: the names of the monitors of which a case has one table at most, such as "average"."""
+    taken. `sampled`: the keys of the case that have a single table of a monitor, such as "average"; the intervals of
+    these tables are checked, too. Tables in lists, such as [[probe]], are always checked."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
     for key, table in _timed_tables(case, sampled).items():
         every = table.every_time

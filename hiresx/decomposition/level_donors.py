@@ -24,9 +24,10 @@ class LevelShares:
     `part` (n,): the number of the part. `ghosts` (n,): the number of the box in a `TileGhosts` that contains the
     ghosts. `low`, `high` (n, 3): first and last + 1 of their indexes i, j, k on their level. `lines`: the weights along
     a direction, each set once. `line` (n, 3): which of them apply along i, j and k. `columns` (n, 3): the columns of
-    these that belong to the first ghosts. `widths` (n, 3): the number of nodes that a ghost reads along each direction.
-    `steps` (n, 3), `start` (n,): the ghost with the indexes m has the number start + the sum of steps (m - low) in its
-    entry. Ghosts are numbered layer by layer from the face outwards, and within a layer along i first."""
+    these weights that belong to the first ghost along each direction. `widths` (n, 3): the number of nodes that a ghost
+    reads along each direction. `steps` (n, 3), `start` (n,): the ghost with the indexes m has the number start + the
+    sum of steps (m - low) in its entry. Ghosts are numbered layer by layer from the face outwards, and within a layer
+    along i first."""
 
     part: np.ndarray
     ghosts: np.ndarray
@@ -97,8 +98,9 @@ def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -
 class Cells:
     """A division of boxes of ghost nodes into n disjoint smaller boxes (cells), such that all ghosts of a cell have the
     same contributions. `ghosts` (n,): for each cell, the number of the box in a `TileGhosts` that contains it. `low`,
-    `high` (n, 3): first and last + 1 of its indexes i, j, k on its level. `cell`, `share` (m,): all pairs of a cell and
-    an entry of a `LevelShares` that contributes to it, by their numbers, sorted by both."""
+    `high` (n, 3): first and last + 1 of the indexes i, j, k of its ghosts on their level. `cell`, `share` (m,): the
+    numbers of a cell and of an entry of a `LevelShares` that contributes to it, for all m such pairs, sorted by
+    both."""
 
     ghosts: np.ndarray
     low: np.ndarray
@@ -122,12 +124,13 @@ class Cells:
 
     @property
     def points(self) -> np.ndarray:
-        """Number of ghosts (n,) of each cell."""
+        """Number of ghosts of each of the n cells, an array (n,)."""
         return (self.high - self.low).prod(axis=1)
 
     @property
     def contributions(self) -> np.ndarray:
-        """Number of contributions (n,) that each ghost of a cell receives."""
+        """Number of entries of the `LevelShares` that contribute to each of the n cells, an array (n,). Every ghost of
+        a cell receives this number of contributions."""
         return np.bincount(self.cell, minlength=len(self.ghosts))
 
 
@@ -226,8 +229,9 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Injection:
-    """Copies of values from the box of nodes number `donor`, of a finer level, to the coincident nodes of the box
-    number `block` of a coarser level (injection). `pairs`: the pairs of nodes. Each box is computed by one rank."""
+    """Copies of values from a box of nodes of a finer level, with the number `donor`, to the coincident nodes of a box
+    of a coarser level, with the number `block` (injection). `pairs`: the pairs of nodes. Each box is computed by one
+    rank."""
 
     donor: int
     block: int

@@ -43,12 +43,12 @@ class MirrorSources:
     number of the patch. `index` (3, n): the indexes i, j, k of the ghosts in their block, not divided among ranks.
 
     The flow is interpolated at `per` positions for each ghost; the positions of one ghost after the other make arrays
-    of length per n. `donor` (per n,): the number of the block in which the position lies. `face` (per n,): the number
-    of this block's face along which the wall continues. `xi` (per n, 3): the position as real indexes i, j, k. `base`
-    (per n, 3): the first node of the interpolation, which may lie in a connected block. `share` (per n, 3): the weight
-    of the polynomial through the last five nodes (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix by which a
-    vector at the position is multiplied. `moved`: the largest distance, in cells, by which a position outside the grid
-    was moved into it.
+    of length per * n. `donor` (per * n,): the number of the block in which the position lies. `face` (per * n,): the
+    number of this block's face along which the wall continues. `xi` (per * n, 3): the position as fractional indexes i,
+    j, k. `base` (per * n, 3): the first node of the interpolation, which may lie in a connected block. `share` (per *
+    n, 3): the weight of the polynomial through the last five nodes (`hiresx.grid.blended`). `turn` (per * n, 3, 3): the
+    matrix by which a vector at the position is multiplied. `moved`: the largest distance, in cells, by which a position
+    outside the grid was moved into it.
 
     A ghost behind a plane or beside an edge has one position, its mirror image. `turn` then contains the reflection,
     and `geometry` is None. A ghost behind a curved wall has three positions: the mirror image, the foot of the normal,

@@ -29,9 +29,9 @@ class PatchedDonors:
     """The ghosts of a patched face (which touches other blocks without common nodes), and the positions at which they
     take their values. `place`: the number of the boundary patch. `index` (3, n): indexes i, j, k of the ghosts in their
     block, layer by layer. `donor` (n,): the number of the block in which each position lies. `xi` (n, 3): the position
-    as real indexes i, j, k of this block. All blocks are not divided among ranks. `off`: the largest distance of a node
-    of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance of a ghost that lies
-    beyond the last nodes of the donor, in cells."""
+    as fractional indexes i, j, k of this block. Blocks are those before the division among ranks. `off`: the largest
+    distance of a node of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance of
+    a ghost that lies beyond the last nodes of the donor, in cells."""
 
     place: int
     index: np.ndarray
@@ -49,8 +49,9 @@ class PatchedDonors:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """Return, for each block, an object that gives the nodes and weights of interpolations at known real indexes. These
-    depend only on the shape of the block, so the objects have no coordinates. `whole`: the blocks, not divided among
+    """Return, for each block, a `BlockMap` without coordinates. Its methods `base` and `weights` give the nodes and the
+    weights of an interpolation at a position with known fractional indexes, since these depend only on the shape of the
+    block. The methods that compute or search coordinates must not be called. `whole`: the blocks, not divided among
     ranks."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
@@ -58,8 +59,8 @@ def shape_maps(whole: Decomposition) -> list[BlockMap]:
 
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[BlockMap]:
-    """Return, for each block, the map from real indexes (i, j, k) to coordinates (x, y, z), which can also be inverted.
-    `whole`: the blocks, not divided among ranks. `extended`: their coordinates with ghosts (`extended_coordinates`)."""
+    """Return, for each block, the map from fractional indexes (i, j, k) to coordinates (x, y, z), and back. `whole`:
+    the blocks, not divided among ranks. `extended`: their coordinates with ghosts (`extended_coordinates`)."""
     here, halo = _in_memory(extended), whole.stencil.halo
     return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
@@ -232,7 +233,7 @@ def interpolation_rows(
     """Yield the nodes and weights with which each part of the grid contributes to n interpolated ghost values. `whole`:
     the blocks of the grid. `cut`: the blocks after their division into parts for the ranks. `maps`: the map from
     indexes to space of each whole block. `donor` (n,): the number of the whole block in which each ghost lies. `xi` (n,
-    3): the real indexes i, j, k of the ghost in this block."""
+    3): the fractional indexes i, j, k of the ghost in this block."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
@@ -254,7 +255,7 @@ def interpolation_rows(
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
     """Return the weights (n, 3, 6) of linear interpolation between the two nearest nodes of six-node stencils. None is
-    negative. `xi` (n, 3): positions as real indexes i, j, k. `base` (n, 3): the first nodes of the stencils."""
+    negative. `xi` (n, 3): positions as fractional indexes i, j, k. `base` (n, 3): the first nodes of the stencils."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 

@@ -277,9 +277,10 @@ def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
     """Return masks, by level and block, of the boxes of finer grid (tiles) in the regions that the table [refine] of
-    the case file names, without the coarser tiles that must surround them. `grids`: for each level the blocks if they
-    were refined completely. `lattices`: the nodes at which tiles begin and end (`lattices_of`). Raises HiresxError for
-    a region that names no block, has no node, or has nodes beyond a block."""
+    the case file names, without the coarser tiles that must surround them. The first item is that of level 0, the grid
+    itself, and its masks are false everywhere. `grids`: for each level the blocks if they were refined completely.
+    `lattices`: the nodes at which tiles begin and end (`lattices_of`). Raises HiresxError for a region that names no
+    block, has no node, or has nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)

@@ -28,8 +28,8 @@ class TileChoice:
     """The data on which the choice of refined boxes (tiles) of all levels depends. `grids`: for each level the
     decomposition of the whole grid. `lattices`: for each level and block the nodes at which tiles begin and end.
     `regions`, `allowed`: for each level and block the masks [k, j, i] of the tiles that always exist, and of those that
-    may exist. `partners`: for each level the result of `partners_of`. `around`: for each level and block the coarser
-    tiles that each tile needs, the result of `around_tiles`. `table`: the table [refine] of the case."""
+    may be added (see `of`). `partners`: for each level the result of `partners_of`. `around`: for each level and block
+    the coarser tiles that each tile needs, the result of `around_tiles`. `table`: the table [refine] of the case."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]
@@ -50,8 +50,8 @@ class TileChoice:
         """Return the data for the choice of refined boxes (tiles). `grids`: for each level the blocks if they were
         refined completely. `lattices`: for each level and block the nodes at which tiles begin and end. `regions`: for
         each level and block the mask [k, j, i] of the tiles that always exist. `table`: the table [refine] of the case.
-        Tiles on faces whose condition does not support refinement are not allowed. Neither are tiles that need a
-        forbidden tile, around them or on the other side of a connection."""
+        The attribute `allowed` excludes tiles on faces whose condition does not support refinement, and tiles that need
+        an excluded tile around them or on the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
@@ -76,9 +76,10 @@ class TileChoice:
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
         """Return masks [k, j, i], by level and block, of the refined boxes (tiles) that are to exist: the tiles in the
-        regions of the case, the tiles in the masks `flagged` that are allowed, and further tiles. These lie on the
-        other side of connections, fill gaps so that there are fewer and larger blocks (`fill_tiles`), make the tiles
-        symmetric where the case requires it, or lie under and around a tile of the next finer level."""
+        regions of the case, the tiles in the masks `flagged` that may exist by the attribute `allowed`, and further
+        tiles. These lie on the other side of connections, fill gaps so that there are fewer and larger blocks
+        (`fill_tiles`), make the tiles symmetric where the case requires it, or lie under and around a tile of the next
+        finer level."""
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)

@@ -174,8 +174,8 @@ class CudaProgram(RecordingProgram):
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """Return a launch of the kernel `name` at the points 0 <= (i, j, k) < `extent` = (ni, nj, nk), to be made
-        later. `arguments`: the kernel's arguments by name. Raises the errors of
-        `hiresx.device.interface.Program.call`."""
+        later. `arguments`: the kernel's arguments by name. Raises the errors of `hiresx.device.interface.Program.call`,
+        and TypeError if `extent` is None, which only kernels of a CPU accept."""
         converters = self._converters.get(name)
         if converters is None:
             converters = self._converters[name] = self._prepare(name)

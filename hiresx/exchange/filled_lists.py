@@ -34,7 +34,10 @@ class ListBoxes(NamedTuple):
 
 
 def filled_lists(backend: Backend, program: Program, length: int, boxes: Sequence[ListBoxes]) -> Any:
-    """Return a list of integers, int32 (length,) on the device, with the entries of `boxes`. Others are not set."""
+    """Return a list of integers, an int32 array (length,) on the device. `boxes`: boxes of nodes, each with the linear
+    function that gives the entries of its nodes and their positions in the list (`ListBoxes`). Entries of the list that
+    belong to no box are not initialised. `program`: the program with the kernel `fill_lists`, which computes the
+    entries in one launch. Raises HiresxError if the list does not fit in memory."""
     rows = np.concatenate([some.rows() for some in boxes])
     nodes = rows[:, 3:6].prod(axis=1)
     table = np.column_stack([first_places(nodes), rows[:, :5], rows[:, 6:]]).astype(np.int32)

@@ -126,24 +126,25 @@ class BlockMap:
 
     def base(self, xi: np.ndarray) -> np.ndarray:
         """Return the index (n, 3) of the first node of the interpolation stencil in each direction, for positions given
-        as real node indexes `xi` (n, 3). A stencil is centred, or as nearly centred as the end of the block allows."""
+        as fractional node indexes `xi` (n, 3). A stencil is centred, or as nearly centred as the end of the block
+        allows."""
         base = np.floor(xi).astype(int) - WIDTH // 2 + 1
         base = np.clip(base, self.low, np.maximum(self.high - WIDTH, self.low))
         return np.where(np.array(self.block.size) > 1, base, 0)
 
     def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the Lagrange interpolation weights of the six stencil nodes in each index direction, and their
-        derivatives with respect to the index, each (n, 3, 6). `xi` (n, 3): positions as real node indexes. `base` (n,
-        3): index of the first stencil node. In a direction with one node the weights are (1, 0, ...)."""
+        derivatives with respect to the index, each (n, 3, 6). `xi` (n, 3): positions as fractional node indexes. `base`
+        (n, 3): index of the first stencil node. In a direction with one node the weights are (1, 0, ...)."""
         value, slope = lagrange(xi - base)
         for d in range(self.dimensions, 3):
             value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0
         return value, slope
 
     def at(self, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coordinates (n, dimensions), in reference lengths, of the positions with the real node indexes
-        `xi` (n, 3), and the derivatives of the coordinates with respect to the indexes, (n, dimensions, dimensions)
-        [point, coordinate, index]. Both are interpolated from the nodes of the block."""
+        """Return the coordinates (n, dimensions), in reference lengths, of the positions with the fractional node
+        indexes `xi` (n, 3), and the derivatives of the coordinates with respect to the indexes, (n, dimensions,
+        dimensions) [point, coordinate, index]. Both are interpolated from the nodes of the block."""
         base = self.base(xi)
         value, slope = self.weights(xi, base)
         index = []
@@ -172,7 +173,7 @@ class BlockMap:
         return position.T, np.stack(slopes).transpose(2, 1, 0)
 
     def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Find the real node indexes at which the points lie in the block, by Newton's method. `points` (n,
+        """Find the fractional node indexes at which the points lie in the block, by Newton's method. `points` (n,
         dimensions): coordinates in reference lengths. `start` (n, 3): first estimates of the indexes. Returns the
         indexes (n, 3), and whether the method converged (n,)."""
         parts = range(0, len(points), CHUNK)
@@ -203,8 +204,8 @@ class BlockMap:
         return xi, rest < 1e-7
 
     def beyond(self, xi: np.ndarray) -> np.ndarray:
-        """Return how far, in cells (n,), the real node indexes `xi` (n, 3) lie outside the range in which the block can
-        be interpolated; 0 inside."""
+        """Return how far, in cells (n,), the fractional node indexes `xi` (n, 3) lie outside the range in which the
+        block can be interpolated; 0 inside."""
         last = np.array(self.block.size) - 1
         low = np.array([-1.0 if w else 0.0 for w in self.wrapped])
         high = np.array([n + (1.0 if w else 0.0) for n, w in zip(last, self.wrapped, strict=True)])

@@ -47,13 +47,13 @@ class ObserverArc:
 
     @property
     def angles(self) -> np.ndarray:
-        """Angle of each observer from the x axis, in degrees, an array (n azimuths,). The observers at one angle are
-        consecutive."""
+        """Angle of each observer from the x axis, in degrees, an array (n * azimuths,). Each of the n angles appears
+        `azimuths` times in succession."""
         return np.repeat(np.linspace(self.start, self.end, self.n), self.azimuths)
 
     @property
     def places(self) -> np.ndarray:
-        """Coordinates x, y, z of each observer, in units of the length scale L, an array (n azimuths, 3). Raises
+        """Coordinates x, y, z of each observer, in units of the length scale L, an array (n * azimuths, 3). Raises
         HiresxError for a radius that is not positive, and without observers."""
         if not (self.radius > 0 and self.n >= 1 and self.azimuths >= 1):
             raise HiresxError(

@@ -148,8 +148,8 @@ class DiscardedMaximum:
 class Cells:
     """The shock cells of a jet, from the mean pressure on the axis. `ends`: the positions of the maxima of the pressure
     at which cells end. `expansions`: the positions of the minima before these maxima. `lengths`: the lengths of the
-    cells; the first is measured from the exit, and every other one from maximum to maximum. `depths`: the pressure at
-    each maximum minus the pressure at the minimum before it. `discarded`: maxima at which no cell ends."""
+    cells; the first cell begins at the exit, and each later cell at the end of the cell before it. `depths`: the
+    pressure at each end minus the pressure at the minimum before it. `discarded`: maxima at which no cell ends."""
 
     ends: list[float]
     expansions: list[float]
@@ -175,10 +175,11 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
     `exit_pressure`: pressure at the nozzle exit, in rho_ref c_ref^2; by default `ambient`.
 
     Positions are the extrema of a cubic spline. Extrema smaller than 3 % of the ambient pressure are ignored. Of maxima
-    closer than 0.5 `sheet` the highest is used. The first rise must be at least 0.2 times the difference between exit
-    and ambient pressure, every other one at least 0.2 times the rise before it. The cells end at the first maximum that
-    is more than 1.5 `sheet` behind the previous one, or whose cell differs in length from the previous one by more than
-    a factor 1.4."""
+    closer than 0.5 `sheet` the highest is used. The pressure must rise in the first cell by at least 0.2 times the
+    difference between exit and ambient pressure, and in each later cell by at least 0.2 times the rise in the cell
+    before it. A cell must not be longer than 1.5 `sheet`, and its length must be within a factor of 1.4 of that of the
+    cell before it. A maximum whose cell does not satisfy these conditions ends no cell, nor does any maximum behind
+    it."""
     fine = np.linspace(flow.x[0], flow.x[-1], max(4000, 8 * flow.x.size))
     p = needs.scipy("interpolate").CubicSpline(flow.x, flow.p)(fine)
     find = needs.scipy("signal").find_peaks
@@ -247,7 +248,8 @@ def spreading(flow: Mean, behind: float | None) -> dict[str, Any] | None:
     origin). The fit is by least squares over the stations downstream of x = `behind`, the end of the core (None if it
     has no end). Uncertainties are half of the 95 % interval of the jackknife over five groups of neighbouring stations,
     one group left out at a time (Kuensch, Ann. Stat. 17 (1989) 1217), because errors of neighbours are correlated. The
-    result is None without half-widths. `flow`: the mean flow.
+    result is None without half-widths. It gives the range of the fit as `from` and `to`, and the fitted `half_widths`
+    at these two x. `flow`: the mean flow.
 
     A value that the fit does not determine is None, and `why` gives the reason. The rate is None if the core does not
     end, if there are fewer than two stations in a group, if the stations extend over less than four half-widths, and if

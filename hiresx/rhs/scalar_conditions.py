@@ -31,7 +31,8 @@ _BEHIND = 10
 
 class ScalarCondition(FaceCondition):
     """Boundary condition of passive scalar number `number` on one boundary patch, `face`. `value`: the prescribed value
-    of the case, or None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage."""
+    of the case, or None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage. In
+    the descriptions of methods `direction` is the index direction normal to the face: 0, 1 or 2."""
 
     # Whether the value is also needed in the ghosts behind the face.
     in_ghosts = False
@@ -131,18 +132,18 @@ class ScalarCondition(FaceCondition):
 
 
 class ScalarSymmetry(ScalarCondition):
-    """The condition of a passive scalar at slip walls and planes of symmetry: its flux is zero."""
+    """The condition of a passive scalar at slip walls and planes of symmetry: its flux through the face is zero."""
 
     rank = 1
     continued = False
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers behind the wall."""
+        """Set the scalar in the ghost layers behind the slip wall or plane of symmetry."""
         self._wall_ghosts()
 
     def viscous_flux(self, fluxes: Any) -> None:
         """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`, such that no scalar crosses
-        the wall."""
+        the face."""
         self._close(fluxes)
 
 
@@ -316,14 +317,17 @@ class WithTheGas(ScalarCondition):
 
 
 class LeaningAxis(WithTheGas):
-    """The condition of a passive scalar at an axis that is not normal to the grid lines. Ghosts of its viscous fluxes
-    are extrapolated by polynomials."""
+    """The condition of a passive scalar at the axis of axisymmetric flow where the grid lines do not meet the axis at
+    right angles. The mirror images of ghosts are then not nodes. Ghosts of the scalar are interpolated together with
+    those of the gas; ghosts of its diffusive flux are extrapolated."""
 
     flux_degree = 2
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), to the ghost
-        layers by parabolas."""
+        """Extrapolate the diffusive flux of the scalar to the ghost layers behind the axis, along the index direction
+        normal to the face, by parabolas. `fluxes`: for each index direction i, j, k the viscous fluxes along it, an
+        array (variables, k, j, i) with ghosts; its first axis has the three components of the momentum, the energy and
+        then each scalar."""
         ScalarCondition.viscous_flux(self, fluxes)
 
 

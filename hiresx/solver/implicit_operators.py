@@ -100,7 +100,8 @@ class ImplicitOperators(Linearised):
     # ---- the explicit step
 
     def begin(self) -> None:
-        """Compute the explicit time step of every node from the current state."""
+        """Compute the explicit time step of every node from the current state, and store it in the array `dt` of the
+        block states. The other methods use these steps until the next call of `begin`."""
         self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:

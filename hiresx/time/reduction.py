@@ -113,7 +113,8 @@ class Reduction:
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Compute the local time step of each node of the block by the inviscid and the viscous CFL number `cfl` and
-        `viscous_cfl`. `reynolds`: the Reynolds number, None in inviscid flow."""
+        `viscous_cfl`, and store it in the array `dt` of the block state, in L / c_ref. `reynolds`: the Reynolds number,
+        None in inviscid flow."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}

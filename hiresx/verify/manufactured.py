@@ -235,8 +235,11 @@ def start(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> None
 
 
 def add_source(solver: Solver, flow: ManufacturedSolution) -> None:
-    """Add the source of the manufactured `flow` to the right-hand side of `solver`. Its steps must then be made by
-    `watched_step`, task by task on the host. Raises ValueError for a time integrator that iterates."""
+    """Add the source of the manufactured `flow` to the right-hand side of `solver`. The source is a further entry of
+    `solver.tasks`, the functions that the host calls in each stage, before the entry "update". Time steps must then be
+    made by `Solver.watched_step`, which calls these functions. `Solver.step` and `Solver.advance` may make steps by
+    prepared launches of kernels instead, which leave the source out. Raises ValueError for a time integrator that
+    iterates."""
     if not isinstance(solver.integrator, Explicit):
         raise ValueError("the source is added at the stages of an explicit integrator")
     times = (0.0, *solver.integrator.times)

@@ -142,7 +142,8 @@ def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random
 
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
     """Return the largest difference between the conservative states (5, nk, nj, ni) of the blocks `found` and
-    `expected`, relative to the largest value of the variable or of the density. Return NaN if any value is NaN."""
+    `expected`. The difference of each variable is divided by the larger of two numbers: the largest absolute value of
+    this variable, and that of the density, in all blocks of `expected`. Return NaN if any value is NaN."""
     scale = np.max([np.abs(q).max(axis=(1, 2, 3)) for q in expected], axis=0)
     scale = np.maximum(scale, scale[0])[:, None, None, None]
     return float(np.max([(np.abs(a - b) / scale).max() for a, b in zip(found, expected, strict=True)]))

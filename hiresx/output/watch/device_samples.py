@@ -17,9 +17,10 @@ _Fetched: TypeAlias = "dict[DeviceMonitor, Callable[[], np.ndarray]]"
 
 
 class DeviceMonitor(Monitor):
-    """Base class of monitors whose samples are numbers that kernels write to device memory: `count` numbers in an array
-    that all monitors share, or the device `array` of this monitor. `ghosts`: whether the kernels need the halos of the
-    state. `deferred`: whether the host may read the numbers later."""
+    """Base class of monitors whose samples are numbers that kernels write to device memory. If `array` is None, a
+    sample has `count` numbers, which lie in an array that all monitors share. Otherwise `array` is a device array of
+    this monitor that holds them. `ghosts`: whether the kernels need the halos of the state. `deferred`: whether the
+    host may read the numbers later."""
 
     count = 0
     array: Any = None
@@ -35,9 +36,9 @@ class DeviceMonitor(Monitor):
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
         """Return a sample of this monitor, with a value for each column of its history, from the numbers that the
-        device computed. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. `time`: the
-        time of the sample, in units of L / c_ref (length scale over sound speed). Called for each sample in order. All
-        ranks must call this method."""
+        device computed. `numbers`: the numbers of this rank, as the method `numbers` returns them. `time`: the time of
+        the sample, in units of L / c_ref (length scale over sound speed). Called for each sample in order. All ranks
+        must call this method."""
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
@@ -51,8 +52,9 @@ class DeviceMonitor(Monitor):
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
-        """Compute the numbers from which a sample for the current state follows, and return them, a host array (count,)
-        or of the shape of `array`."""
+        """Compute the numbers of this rank from which a sample for the current state follows, and return them on the
+        host: a float64 array (`count`,) or, if this monitor has its own device array, one of the shape of the attribute
+        `array`."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
@@ -70,8 +72,8 @@ class DeviceMonitor(Monitor):
 
     def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
         """Append the sample after step `step`, at `time` in units of L / c_ref (length scale over sound speed), to the
-        history. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. All ranks must call
-        this method."""
+        history. `numbers`: the numbers of this rank, as the method `numbers` returns them. All ranks must call this
+        method."""
         self._add(step, time, self.values(numbers, time))
 
     def _deliver(self) -> None:
@@ -120,7 +122,7 @@ class DeviceSamples(Attachment):
 
     def read(self, monitor: DeviceMonitor) -> np.ndarray:
         """Compute the numbers from which a sample of `monitor` for the current state follows, wait for them and return
-        them: a float64 array (count,), or an array of the shape of `monitor.array`."""
+        them on the host: a float64 array (`monitor.count`,) or, if `monitor.array` is set, an array of its shape."""
         self._launch([monitor])
         found = self._numbers[self._places[monitor]] if monitor.array is None else monitor.array
         return np.asarray(self._solver.backend.to_host(found))

@@ -224,8 +224,8 @@ class Locator:
     # ---- the stencil
 
     def _stencil(self, b: int, index: np.ndarray) -> tuple[_Nodes, np.ndarray]:
-        """Return nodes and weights (n,) of the stencil around the real indexes `index` of block `b`. It is centred on
-        its cell, or shifted as little as necessary so that all its nodes exist."""
+        """Return nodes and weights (n,) of the stencil around the fractional indexes `index` of block `b`. It is
+        centred on its cell, or shifted as little as necessary so that all its nodes exist."""
         nodes, starts = self._window(b, self._cell(b, index))
         weights, _ = lagrange(index - starts)
         return nodes, _tensor([weights[d] for d in self._blocks[b].active])

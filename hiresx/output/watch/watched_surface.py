@@ -82,7 +82,8 @@ class NodeContributions(NamedTuple):
 class WatchedSurface:
     """The nodes in `faces` that this rank computes, and the flow at them. Where a block is divided between ranks the
     gradients use ghost nodes, so that each rank needs only the values that it has. If `viscous` is false, friction and
-    heat flux are left out. `groups`: the number of groups of faces, for which sums are computed separately."""
+    heat flux are left out. `groups`: the number of groups of faces, for which sums are computed separately. The
+    attribute `chunks` is the number of sets of up to 64 nodes over which the device computes sums."""
 
     def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int, viscous: bool = True):
         self._solver = solver
@@ -188,17 +189,20 @@ class WatchedSurface:
         return calls
 
     def sum_calls(self, kernel: str, numbers: Any, **own: Any) -> Calls:
-        """Return the kernel launches that compute the flow at all nodes and the sums of a quantity over chunks of up to
-        64 nodes. `kernel`: name of the kernel that computes the sums. `numbers` (rows * chunks,): the device array for
-        the sums. `own`: further arguments of the kernel."""
+        """Return the kernel launches that compute the flow at all nodes and the sums of quantities over chunks, that
+        is, over up to 64 successive nodes of one group. `kernel`: name of the kernel that computes the sums. `numbers`
+        (rows * chunks,): the device array for the sums, where `rows` is the number of quantities that the kernel sums
+        and `chunks` is the attribute of this surface. The sums of a quantity are consecutive. `own`: further arguments
+        of the kernel."""
         if not self.n:
             return []
         sums = self._solver.program.call(kernel, (self.chunks, 1, 1), **self._summed, **own, partial=numbers)
         return [*self.flow_calls, sums]
 
     def by_group(self, numbers: np.ndarray, rows: int) -> np.ndarray:
-        """Return the sums (groups, rows) over the nodes of this rank in each group of faces. `numbers` (rows *
-        chunks,): the sums over chunks that the launches of `sum_calls` have computed, on the host."""
+        """Return the sums of `rows` quantities over the nodes of this rank in each group of faces, an array (groups,
+        rows). `numbers` (rows * chunks,): a host copy of the sums over chunks of nodes that the launches of `sum_calls`
+        have computed."""
         found = np.zeros((self.groups, rows))
         if self.n:
             np.add.at(found, self._group_of_chunk, numbers.reshape(rows, self.chunks).T)

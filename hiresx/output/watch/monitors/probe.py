@@ -100,7 +100,8 @@ class ProbeMonitor(Monitor):
         self._turns = None if np.array_equal(turns, np.broadcast_to(np.eye(3)[..., None], turns.shape)) else turns
         self._filter: FilteredNodes | None = None
         self._columns: dict[str, tuple[int, np.ndarray]] = {}
-        # For samples that are not complete: the number of the interval at whose end they are taken, step and time.
+        # For samples whose values still need later steps: the number of the interval at whose end they are taken, step
+        # and time.
         self._awaited: list[tuple[int, int, float]] = []
         # Number of samples that were stored at the end of a run before they were complete.
         self._early = 0
@@ -176,8 +177,8 @@ class ProbeMonitor(Monitor):
             self._add(step, time, {name: of[number - first] for name, of in values.items()})
 
     def capture(self) -> dict[str, Any]:
-        """Return the data for a checkpoint: the samples so far, and the times of filtered samples that are not
-        complete. All ranks must call this method."""
+        """Return the data for a checkpoint: the samples so far, and the steps and times of filtered samples whose
+        values still need later steps of the flow. All ranks must call this method."""
         if self._filter is not None:
             self._filter.fetch()
         found = super().capture()
@@ -185,8 +186,9 @@ class ProbeMonitor(Monitor):
         return found | ({"awaited": np.array(self._awaited, dtype=float)} if self._awaited else {})
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the samples of a checkpoint, and the times of filtered samples that are not complete. `captured`: the
-        result of `capture`."""
+        """Restore the samples of a checkpoint. If the probe is filtered in time, also restore the steps and times of
+        samples that were taken but whose values still need later steps of the flow. `captured`: the result of
+        `capture`."""
         super().restore(captured)
         awaited = np.asarray(captured.get("awaited", np.empty((0, 3))), dtype=float)
         self._awaited = [(int(number), int(step), float(time)) for number, step, time in awaited]
@@ -196,8 +198,8 @@ class ProbeMonitor(Monitor):
         return self._filter is None and super().samples_last_step(solver)
 
     def finish(self, solver: Solver) -> None:
-        """Store, at the end of a run, the filtered samples that are not complete, computed as if the flow stayed
-        constant from now on. A restart computes them again."""
+        """Store, at the end of a run, the filtered samples whose values need later steps, computed as if the flow
+        stayed constant from now on. A restart computes them again."""
         before = self.history.samples
         try:
             if self._filter is not None and self._begun and self._awaited:
