@@ -39,8 +39,10 @@ def filled_lists(backend: Backend, program: Program, length: int, boxes: Sequenc
     belong to no box are not initialised. `program`: the program with the kernel `fill_lists`, which computes the
     entries in one launch. Raises HiresxError if the list does not fit in memory."""
     rows = np.concatenate([some.rows() for some in boxes])
-    nodes = rows[:, 3:6].prod(axis=1)
-    table = np.column_stack([first_places(nodes), rows[:, :5], rows[:, 6:]]).astype(np.int32)
+    leading, sizes, steps = np.split(rows, 3, axis=1)
+    nodes = sizes.prod(axis=1)
+    # The number of nodes implies the size along the last direction.
+    table = np.column_stack([first_places(nodes), leading, sizes[:, :-1], steps]).astype(np.int32)
     lists = backend.empty((length,), "int32")
     entries = int(nodes.sum())
     program.launch(

@@ -68,5 +68,5 @@ def test_modes_count_every_place_once_with_levels(tmp_path):
     assert energies[1] == pytest.approx(energies[0], rel=2e-3)
     planes = {"every_time": 0.25, "variables": ["p"], "subset": [{"name": "cut", "plane": {"z": 0.5}}]}
     space = made("space", (12, 12, 12), refine={"tile": 8, "region": [{"x": [0.0, 0.2]}]}, output=planes)
-    with pytest.raises(HiresxError, match=r"places lie on several levels of \[refine\]"):
+    with pytest.raises(HiresxError, match=r"points lie on several levels of \[refine\]"):
         spod(space, "p", subset="cut")

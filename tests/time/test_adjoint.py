@@ -394,7 +394,7 @@ def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
 
 def test_numbers_other_than_forces_are_refused(duct):
     with pytest.raises(
-        HiresxError, match=r"--of conservation.mass: adjoint derivatives are of the integrals of \[\[force\]\]"
+        HiresxError, match=r"--of conservation.mass: the adjoint method is for the forces of \[\[force\]\] only"
     ):
         gradient(
             duct, ["mass"], ["parameters.back"], overrides=["conservation.every=1", "grid.n=[9,7,1]"], backend="cpu",
