@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.base.arrays import Integers, Mask, Reals
 from hiresx.case.boundaries import ModelledWall, NoSlipWall, SlipWall
 from hiresx.decomposition.wall_seams import PlacedCondition
-from hiresx.grid.blocks import Block, Range, direction, directions_along, face_range, rectangles_of_face, side
+from hiresx.grid.blocks import Block, Range, direction, directions_along, face_range, in_face, rectangles_of_face, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 
@@ -44,7 +44,7 @@ class ConnectionEnds:
         if (b, face) in self._cells:
             cells, holder = self._cells[b, face], self._holder[b, face]
             free.flat[cells[holder.flat[cells] >= 0]] = False
-        return rectangles_of_face(face, range_, free[_in_face(face, range_)])
+        return rectangles_of_face(face, range_, free[in_face(face, range_)])
 
     def given_to_walls(self, placed: Sequence[PlacedCondition]) -> tuple[list[Connection], list[PlacedCondition]]:
         """Return the connections without the nodes at which they end beside a wall, and the conditions, with these
@@ -74,7 +74,7 @@ class ConnectionEnds:
                 found.append(placed[n])
             elif n == same[0]:
                 for m in same:
-                    mask[_in_face(face, placed[m][2])] = True
+                    mask[in_face(face, placed[m][2])] = True
                 found += [(b, face, part, condition) for part in self._parts(face, self._whole(b, face), mask)]
         return connections, found
 
@@ -93,13 +93,13 @@ class ConnectionEnds:
         return [self.blocks[place[0]].size[e] for e in directions_along(place[1])]
 
     def _parts(self, face: str, range_: Range, mask: Mask) -> list[Range]:
-        return rectangles_of_face(face, range_, mask[_in_face(face, range_)])
+        return rectangles_of_face(face, range_, mask[in_face(face, range_)])
 
     def _held(self, place: Place, numbers: Sequence[int]) -> Integers:
         """Return, for each node of a face, the number of its connection, or -1."""
         holder = np.full(self._shape(place), -1)
         for n in numbers:
-            holder[_in_face(place[1], self.connections[n].range)] = n
+            holder[in_face(place[1], self.connections[n].range)] = n
         return holder
 
     def _open_cells(self, place: Place, numbers: Sequence[int]) -> Integers:
@@ -165,7 +165,7 @@ class ConnectionEnds:
         beside = np.full(holder.shape, -1)
         for n, (b, face, range_, condition) in enumerate(placed):
             if (b, face) == place and isinstance(condition, WALLS):
-                beside[_in_face(face, range_)] = n
+                beside[in_face(face, range_)] = n
         free = holder.flat[cells] < 0
         corners = beside.flat[cells]
         walls = ((corners >= 0) | ~free).all(axis=1)
@@ -192,12 +192,6 @@ class ConnectionEnds:
             ends = ends[self._holder[other].flat[ends] >= 0]
             agreed.flat[at] = ~np.isin(position, ends) | (owners[other].flat[position] >= 0)
         return agreed
-
-
-def _in_face(face: str, range_: Range) -> tuple[slice, slice]:
-    """Return the index of a range of nodes in an array of all nodes of a face."""
-    first, second = (slice(*range_[e]) for e in directions_along(face))
-    return first, second
 
 
 def _cells_of(shape: tuple[int, ...]) -> Integers:

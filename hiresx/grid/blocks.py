@@ -45,6 +45,13 @@ def directions_along(face: str) -> list[int]:
     return [d for d in (2, 1, 0) if d != direction(face)]
 
 
+def in_face(face: str, range_: Range) -> tuple[slice, slice]:
+    """Return the index of the nodes in a range (half-open, of i, j and k) in an array of all nodes of a face, which has
+    the axes [k, j, i] without the direction of the face."""
+    first, second = (slice(*range_[e]) for e in directions_along(face))
+    return first, second
+
+
 def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
     """Return the half-open index range of the nodes on `face` ("imin", "imax", ...) in the direction normal to it: (0,
     1), or (n - 1, n) for n nodes. `size`: (ni, nj, nk) of the block."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range, directions_along, rectangles_of_face
+from hiresx.grid.blocks import Block, Range, directions_along, in_face, rectangles_of_face
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def assign_nodes(
     for number, part in enumerate(everything):
         block, across = blocks[part.block], directions_along(part.face)
         of_face = owners.setdefault((part.block, part.face), np.full([block.size[e] for e in across], -1))
-        nodes = of_face[tuple(slice(*part.range[e]) for e in across)]
+        nodes = of_face[in_face(part.face, part.range)]
         if number >= len(owned):
             if strict:
                 _check_overlap(block, part, everything, nodes, across)

@@ -17,6 +17,7 @@ from hiresx.grid.blocks import (
     directions_along,
     face_range,
     format_range,
+    in_face,
     one_inside,
     rectangles_of_face,
     slices,
@@ -140,7 +141,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
             across = directions_along(face)
             free = np.ones([block.size[e] for e in across], dtype=bool)
             for _, range_ in (part for part in held if part[0] == face):
-                free[tuple(slice(*range_[e]) for e in across)] = False
+                free[in_face(face, range_)] = False
             for patch in rectangles_of_face(face, face_range(face, block.size), free):
                 # A line of free nodes beside a patch is not reported, because it belongs to the patch.
                 if all(patch[e][1] - patch[e][0] > 1 for e in across if block.size[e] > 1):

@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.decomposition import Decomposition, quadrature
 from hiresx.device.interface import Call, Calls
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH, ONE_SIDED_DIFFERENCES
-from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, intersection, side
+from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, in_face, intersection, side
 from hiresx.output.watch.columns import circumference, off_poles
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.modelled_wall import ModelledWall
@@ -372,7 +372,6 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
 def mask(decomposition: Decomposition, b: int, face: str, range_: Range) -> np.ndarray:
     """Return a mask of the nodes on one face of a block that lie in a range, an array `[k, j, i]` without the direction
     of the face. `b`: the number of the block. `range_`: half-open ranges of i, j and k."""
-    across = directions_along(face)
-    inside = np.zeros([decomposition.blocks[b].size[e] for e in across], dtype=bool)
-    inside[tuple(slice(*range_[e]) for e in across)] = True
+    inside = np.zeros([decomposition.blocks[b].size[e] for e in directions_along(face)], dtype=bool)
+    inside[in_face(face, range_)] = True
     return inside
