@@ -284,6 +284,18 @@ def test_launch_takes_views_and_int32(program):
     assert np.array_equal(a, np.arange(10))
 
 
+def test_halo_copy_takes_all_variables(program):
+    """A thread copies all variables of a node, also more than it loads at once."""
+    launched, _, real = program
+    a, b = np.arange(7 * 10, dtype=real).reshape(7, 10), np.zeros((7, 8), real)
+    to, giving = np.array([5, 0], np.int32), np.array([9, 3], np.int32)
+    lists = {"to": on_host(to), "giving": on_host(giving), "source_sv": 10, "target_sv": 8, "variables": 7}
+    launched.launch("copy_halo", (2, 1, 1), **lists, source=on_host(a), target=on_host(b), sign=-1.0)
+    expected = np.zeros((7, 8), real)
+    expected[:, to] = -a[:, giving]
+    assert np.array_equal(b, expected)
+
+
 @pytest.mark.parametrize("form", list(Form))
 def test_several_launches_as_one(program, form):
     """By plain numbers and a table of arrays where all else is the same, else by a table of everything."""
