@@ -15,7 +15,7 @@ from hiresx.grid.blocks import slices
 from hiresx.solver import Solver
 
 # Number of nodes of a column that one thread sums: small enough that a GPU has work for all its threads.
-HEIGHT = 32
+HEIGHT = 8
 # Number of threads that add the sums of all columns, with at least FEWEST each; and the number of sums of each quantity
 # that remain for the host.
 THREADS, FEWEST, LANES = 2048, 16, 32
