@@ -23,7 +23,7 @@ THREADS, FEWEST, LANES = 2048, 16, 32
 
 def column_count(state: BlockState) -> int:
     """Return the number of partial sums that the device computes for a box of nodes: one for each segment, of at most
-    32 nodes, of a grid line along j. `state`: the device state of the box."""
+    8 nodes, of a grid line along j. `state`: the device state of the box."""
     ni, nj, nk = state.size
     return -(-nj // HEIGHT) * nk * ni
 
