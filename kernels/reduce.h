@@ -56,20 +56,11 @@ VECTOR_KERNEL(reduce, int i, int j, int k, int count, int threads, int how, cons
     for (; l < count; ++l, ++found) *found = combined(*found, row[l], how);  // the last of a row that is no whole pack
 }
 
-// result[j][i] = values[j][i] + values[j][i + threads] + ..., of rows of `count` values: of doubles, and of reals. Values
-// are loaded before they are added, as in combined_with.
+// result[j][i] = values[j][i] + values[j][i + threads] + ..., of rows of `count` values: of doubles, and of reals.
 template <class Value>
 HD void sum_apart(int i, int j, int count, int threads, const Value *values, double *result) {
-    constexpr int together = 16;
-    const Value *row = values + (long long)j * count;
     double sum = 0.0;
-    long long l = i;
-    for (; l + (together - 1ll) * threads < count; l += (long long)together * threads) {
-        Value next[together];
-        for (int n = 0; n < together; ++n) next[n] = row[l + (long long)n * threads];
-        for (int n = 0; n < together; ++n) sum += next[n];
-    }
-    for (; l < count; l += threads) sum += row[l];
+    for (int l = i; l < count; l += threads) sum += values[(long long)j * count + l];
     result[(long long)j * threads + i] = sum;
 }
 
