@@ -1,34 +1,19 @@
 // Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
 
-// Numbers of a node that are loaded before the first of them is stored: a GPU waits for memory once for all of them, and
-// for that of another GPU still longer.
-constexpr int copied_together = 5;
-
-// into[v * into_step] = sign * from[v * from_step] for each variable v
-template <class Number>
-HD void copy_variables(const Number *from, long long from_step, Number *into, long long into_step, int variables,
-                       real sign) {
-    for (int first = 0; first < variables; first += copied_together) {
-        Number held[copied_together];
-        for (int v = 0; v < copied_together; ++v)
-            if (first + v < variables) held[v] = from[(first + v) * from_step];
-        for (int v = 0; v < copied_together; ++v)
-            if (first + v < variables) into[(first + v) * into_step] = sign * held[v];
-    }
-}
-
 // In a buffer the numbers of one point are `step` apart, and the same numbers of two neighbouring points `apart`.
 
 template <class Number>
 HD void pack_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *buffer,
                    long long apart, long long step, int variables, real sign) {
-    copy_variables(source + giving[i], source_sv, buffer + to[i] * apart, step, variables, sign);
+    Number *point = buffer + to[i] * apart;
+    for (int v = 0; v < variables; ++v) point[v * step] = sign * source[v * source_sv + giving[i]];
 }
 
 template <class Number>
 HD void unpack_point(int i, const int *to, const int *giving, const Number *buffer, long long apart, long long step,
                      int variables, Number *target, long long target_sv) {
-    copy_variables(buffer + giving[i] * apart, step, target + to[i], target_sv, variables, real(1));
+    const Number *point = buffer + giving[i] * apart;
+    for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v * step];
 }
 
 // Three variables at p become (rx, ry, rz) times them, the rows of a rotation.
@@ -41,10 +26,27 @@ HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, 
     p[2 * sv] = rzx * x + rzy * y + rzz * z;
 }
 
+// Variables of a node that are loaded before the first of them is stored: a GPU waits for memory once for all of them.
+constexpr int copied_together = 5;
+
+template <class Number>
+HD void copy_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *target,
+                   long long target_sv, int variables, real sign) {
+    const Number *from = source + giving[i];
+    Number *into = target + to[i];
+    for (int first = 0; first < variables; first += copied_together) {
+        Number held[copied_together];
+        for (int v = 0; v < copied_together; ++v)
+            if (first + v < variables) held[v] = from[(first + v) * source_sv];
+        for (int v = 0; v < copied_together; ++v)
+            if (first + v < variables) into[(first + v) * target_sv] = sign * held[v];
+    }
+}
+
 // Between blocks of one process: target[variable][to[i]] = sign * source[variable][giving[i]].
 KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
        stored_real *target, long long target_sv, int variables, real sign) {
-    copy_variables(source + giving[i], source_sv, target + to[i], target_sv, variables, sign);
+    copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
 }
 
 // Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn): as for boundary

@@ -4,7 +4,7 @@
 
 KERNEL(copy_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
        long long source_sv, work_real *target, long long target_sv, int variables, real sign) {
-    copy_variables(source + giving[i], source_sv, target + to[i], target_sv, variables, sign);
+    copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
 }
 
 KERNEL(pack_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
