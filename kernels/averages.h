@@ -301,6 +301,21 @@ HD void take(const Averages<double *> &at, const Taken &s, double share, const A
                      moments_of<many>(from.reynolds, reynolds_means, from.count));
 }
 
+// Takes in a node whose averages are of one kind, Reynolds' or Favre's. They are loaded before the first of them is
+// stored: a GPU waits for memory once for all of them.
+template <int kind>
+HD void take_node(const double *now, const_state_pointer q, long long p, stride sv, double share, long long count,
+                  double *mean) {
+    constexpr int numbers = (kind == AVERAGES_REYNOLDS ? of_reynolds : of_favre) + of_scalar * scalar_variables;
+    double held[numbers];
+    for (int n = 0; n < numbers; ++n) held[n] = mean[n * count];
+    const double massive[favre_means] = {now[0], now[1], now[2], now[3], now[5]};
+    take<false>(Averages<double *>(kind, held, 1), {now, massive, nullptr, 1}, share,
+                Averages<const double *>(0, nullptr, 0),
+                [&](int n, int) { return q[(gas_variables + n) * sv + p] / now[0]; });
+    for (int n = 0; n < numbers; ++n) mean[n * count] = held[n];
+}
+
 // Reynolds' and Favre's averages of nodes, or one kind of them, with the scalars. share: an array of one number.
 KERNEL(average_moments, int i, int j, int k, int o, int sj, int sk, stride sv,
        const_state_field<conserved_variables> q, int width, int height, int kinds, long long count, const double *share,
@@ -310,9 +325,8 @@ KERNEL(average_moments, int i, int j, int k, int o, int sj, int sk, stride sv,
                                 mean + i + (long long)width * (j + (long long)height * k), count);
     double now[reynolds_means];
     sampled(q, p, sv, now);
-    const double massive[favre_means] = {now[0], now[1], now[2], now[3], now[5]};
-    take<false>(at, {now, massive, nullptr, 1}, *share, Averages<const double *>(0, nullptr, 0),
-                [&](int n, int) { return q[(gas_variables + n) * sv + p] / now[0]; });
+    if (at.reynolds) take_node<AVERAGES_REYNOLDS>(now, q, p, sv, *share, count, at.reynolds);
+    if (at.favre) take_node<AVERAGES_FAVRE>(now, q, p, sv, *share, count, at.favre);
 }
 
 // A thread (i, j, k) of width x height x depth averages over the nodes i, i + width, ... before end_i, and so along j

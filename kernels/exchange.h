@@ -26,10 +26,27 @@ HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, 
     p[2 * sv] = rzx * x + rzy * y + rzz * z;
 }
 
-// Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][giving[i]].
+// Variables of a node that are loaded before the first of them is stored: a GPU waits for memory once for all of them.
+constexpr int copied_together = 5;
+
+template <class Number>
+HD void copy_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *target,
+                   long long target_sv, int variables, real sign) {
+    const Number *from = source + giving[i];
+    Number *into = target + to[i];
+    for (int first = 0; first < variables; first += copied_together) {
+        Number held[copied_together];
+        for (int v = 0; v < copied_together; ++v)
+            if (first + v < variables) held[v] = from[(first + v) * source_sv];
+        for (int v = 0; v < copied_together; ++v)
+            if (first + v < variables) into[(first + v) * target_sv] = sign * held[v];
+    }
+}
+
+// Between blocks of one process: target[variable][to[i]] = sign * source[variable][giving[i]].
 KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
-       stored_real *target, long long target_sv, real sign) {
-    target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
+       stored_real *target, long long target_sv, int variables, real sign) {
+    copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
 }
 
 // Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn): as for boundary

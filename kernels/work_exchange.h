@@ -3,8 +3,8 @@
 #include "halo_rows.h"
 
 KERNEL(copy_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
-       long long source_sv, work_real *target, long long target_sv, real sign) {
-    target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
+       long long source_sv, work_real *target, long long target_sv, int variables, real sign) {
+    copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
 }
 
 KERNEL(pack_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,

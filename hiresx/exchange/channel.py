@@ -147,7 +147,7 @@ class Channel:
             return self._kept(key, (fields.owners[link.donor], fields.owners[link.block]), make)
 
         for link, to, giving in self._local:
-            yield copy("copy_halo", (len(to), self._width, 1), link, to=to, giving=giving)
+            yield copy("copy_halo", (len(to), 1, 1), link, to=to, giving=giving, variables=self._width)
         for link, found, nodes in self._local_rows:
             yield copy(
                 "copy_halo_rows", None, link, rows=found, count=len(found), nodes=nodes, variables=self._width

@@ -264,7 +264,7 @@ class UnderFiner:
         ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
         for (source, variables), (target, _) in ends:
             yield self._program.call(
-                "copy_halo", (e.pairs.count, variables, 1), to=to, giving=giving, source=source,
+                "copy_halo", (e.pairs.count, 1, 1), to=to, giving=giving, variables=variables, source=source,
                 source_sv=self._states[e.donor].variable_stride, target=target,
                 target_sv=self._states[e.block].variable_stride, sign=1.0,
             )  # fmt: skip

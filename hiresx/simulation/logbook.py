@@ -90,7 +90,7 @@ class Logbook:
             return
         with self.simulation.comm.together():
             if self._record is not None:
-                self._record.update(**self._entries())
+                self._record.update(self._entries)
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
         """Write the end of the run into run.json, and return the record of the run. `status`: how it ended. `error`:

@@ -113,7 +113,7 @@ EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii", "axisymmetric_radii", "least_jacobian"), (SIZE[0], SIZE[1], 1)),
     **dict.fromkeys(PIECES, (SIZE[0], 2, SIZE[2])),
     **{"extreme_bounds": (7, 1, 1), "least_numbers": (5, 14, 1)},
-    **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
+    **dict.fromkeys(("copy_halo", "pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("pack_signalled_halo", "unpack_signalled_halo", "rotate_signalled_vectors"), (SIZE[0], 1, 1)),
     # every row writes to the same places
     **dict.fromkeys(("multiply_adds", "wave_weights", "gas_waves", "scalar_waves", "wall_edge"), (SIZE[0], 1, 1)),
@@ -134,7 +134,7 @@ EXTENTS = {
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
-    **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
+    "reduce": (5, 7, 1),
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }

@@ -417,7 +417,8 @@ def test_halos(backend, work):
     wanted[:, to] = -source.reshape(4, -1)[:, giving]
     straight, through = target.copy(), target.copy()
     given = {"source": source, "source_sv": POINTS, "sign": -1.0}
-    kernels.launch(f"copy_{work}halo", (count, 4, 1), to=to, giving=giving, **given, target=straight, target_sv=POINTS)
+    lists = {"to": to, "giving": giving, "variables": 4}
+    kernels.launch(f"copy_{work}halo", (count, 1, 1), **lists, **given, target=straight, target_sv=POINTS)
     np.testing.assert_array_equal(straight.reshape(4, -1), wanted)
     buffer, seats = np.zeros((count, 4)), rng.permutation(count).astype(np.int32)
     message, taken = {"buffer": buffer, "variables": 4}, {"target": through, "target_sv": POINTS}

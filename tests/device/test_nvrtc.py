@@ -277,11 +277,23 @@ def test_launch_takes_views_and_int32(program):
     launched, _, real = program
     places = np.array([3, 1, 2], np.int32)
     a, b = np.arange(10, dtype=real), np.zeros(10, real)
-    lists = {"to": on_host(places), "giving": on_host(places), "source_sv": 0, "target_sv": 0}
+    lists = {"to": on_host(places), "giving": on_host(places), "source_sv": 0, "target_sv": 0, "variables": 1}
     launched.launch("copy_halo", (3, 1, 1), **lists, source=on_host(a)[2:], target=on_host(b)[1:], sign=-1.0)
     assert np.flatnonzero(b).tolist() == [2, 3, 4] and np.array_equal(b[2:5], -a[3:6])
     launched.launch("copy_halo", (0, 1, 1), **lists, source=on_host(b), target=on_host(a), sign=1.0)
     assert np.array_equal(a, np.arange(10))
+
+
+def test_halo_copy_takes_all_variables(program):
+    """A thread copies all variables of a node, also more than it loads at once."""
+    launched, _, real = program
+    a, b = np.arange(7 * 10, dtype=real).reshape(7, 10), np.zeros((7, 8), real)
+    to, giving = np.array([5, 0], np.int32), np.array([9, 3], np.int32)
+    lists = {"to": on_host(to), "giving": on_host(giving), "source_sv": 10, "target_sv": 8, "variables": 7}
+    launched.launch("copy_halo", (2, 1, 1), **lists, source=on_host(a), target=on_host(b), sign=-1.0)
+    expected = np.zeros((7, 8), real)
+    expected[:, to] = -a[:, giving]
+    assert np.array_equal(b, expected)
 
 
 @pytest.mark.parametrize("form", list(Form))
@@ -379,7 +391,7 @@ def test_wrong_argument_is_named(program, name, value, message):
 def copied(real):
     """Arguments of copy_halo."""
     index, field = on_host(np.zeros(3, np.int32)), on_host(np.zeros(3, real))
-    return dict(to=index, giving=index, source=field, source_sv=0, target=field, target_sv=0, sign=1.0)
+    return dict(to=index, giving=index, source=field, source_sv=0, target=field, target_sv=0, variables=1, sign=1.0)
 
 
 def test_wrong_names_of_arguments(program):

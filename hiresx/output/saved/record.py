@@ -2,7 +2,7 @@
 
 import json
 import time as wall
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -65,11 +65,12 @@ class Record:
         self.entries |= entries | {"status": "running"}
         self.write()
 
-    def update(self, every: float = 30.0, **entries: Any) -> None:
-        """Change entries of the record of the run. The file run.json is rewritten if it was last written at least
-        `every` seconds ago. Raises HiresxError if it cannot be written."""
-        self.entries |= entries
+    def update(self, entries: Callable[[], Mapping[str, Any]], every: float = 30.0) -> None:
+        """Change entries of the record of the run and rewrite the file run.json, if it was last written at least
+        `every` seconds ago. `entries`: a function that returns the entries; it is called only then, since timings make
+        the host wait for the device. Raises HiresxError if the file cannot be written."""
         if self._clock() - self._written >= every:
+            self.entries |= entries()
             self.write()
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:

@@ -15,7 +15,7 @@ from hiresx.grid.blocks import slices
 from hiresx.solver import Solver
 
 # Number of nodes of a column that one thread sums: small enough that a GPU has work for all its threads.
-HEIGHT = 32
+HEIGHT = 16
 # Number of threads that add the sums of all columns, with at least FEWEST each; and the number of sums of each quantity
 # that remain for the host.
 THREADS, FEWEST, LANES = 2048, 16, 32
@@ -23,7 +23,7 @@ THREADS, FEWEST, LANES = 2048, 16, 32
 
 def column_count(state: BlockState) -> int:
     """Return the number of partial sums that the device computes for a box of nodes: one for each segment, of at most
-    32 nodes, of a grid line along j. `state`: the device state of the box."""
+    16 nodes, of a grid line along j. `state`: the device state of the box."""
     ni, nj, nk = state.size
     return -(-nj // HEIGHT) * nk * ni
 
