@@ -1,4 +1,4 @@
-"""A user's program, never run: .ci/types shows it to mypy, to which every name of it must be of a known type."""
+"""A user's program that .ci/types checks by mypy: every name must have a known type. It is never run."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -2,8 +2,8 @@
 // Conservative state q = (rho, rho u, rho v, rho w, e), without 1/J.
 constexpr real gas_gamma = real(HX_GAMMA);
 constexpr real gas_gamma_1 = real(HX_GAMMA - 1.0);
-// Fluxes add it to the square of an area, so that one over the area is a number where there is none, as at the branch line
-// of a grid beyond a wing's tip: nothing passes there. It is far below what the square of any other area is, in any unit.
+// Fluxes add this number to the square of an area, so that the inverse of the area is finite at faces without area, as
+// at the branch line of a grid beyond a wing's tip. It is far below the square of any other area, in any unit.
 constexpr real no_area = real(sizeof(real) == 8 ? 1e-300 : 1e-36);
 
 template <class T> struct Primitive {
@@ -17,7 +17,8 @@ template <class T> HD Primitive<T> primitive(const T *q) {
     return {q[0], u, v, w, p, inverse};
 }
 
-// Inviscid flux through the area vector m = grad(xi)/J of a state, eq. (4). A: a T, or a constant beside it.
+// Inviscid flux through the area vector m = grad(xi)/J of a state, eq. (4). A: T, or `real` where the area is a
+// constant of the differentiation.
 template <class T, class A> HD void flux_of(const T *q, const Primitive<T> &s, const A *m, T *f) {
     T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w;
     f[0] = q[0] * volume;

@@ -1,26 +1,28 @@
-// What lies between nodes, from shares that several parts may have given (kernels/boundary/patched.h, level_ghosts.h).
+// Interpolation of the flow at positions between nodes, from contributions that several blocks or ranks may have computed
+// (kernels/boundary/patched.h, level_ghosts.h).
 
-// Of the sixth-order value over the linear one, from how far they are apart: 1 in smooth flow, 0 where it jumps.
+// The weight of the sixth-order value relative to the linear value, from the difference of both: 1 in smooth flow, 0 at
+// jumps.
 HD real patched_share(real apart) {
     const real s = apart * real(1.0 / 0.1), s2 = s * s;
     return real(1) / (real(1) + s2 * s2);
 }
 
-// The state at a place from its sixth-order and its linear value.
+// The state at a position from its sixth-order and its linear interpolation, high and low.
 HD void smooth_or_linear(const real *high, const real *low, real *value) {
     const Primitive<real> fine = primitive(high), coarse = primitive(low);
     const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
     const bool admissible = fine.rho > real(0.1) * coarse.rho && fine.p > real(0.1) * coarse.p;
     const real share = admissible ? patched_share(apart) : real(0);
     for (int v = 0; v < gas_variables; ++v) value[v] = low[v] + share * (high[v] - low[v]);
-    for (int v = gas_variables; v < conserved_variables; ++v) {  // where s jumps and the gas does not
+    for (int v = gas_variables; v < conserved_variables; ++v) {  // for scalars that jump where the gas does not
         const real own = patched_share(high[v] / fine.rho - low[v] / coarse.rho);
         value[v] = low[v] + smaller(share, own) * (high[v] - low[v]);
     }
 }
 
-// The state at a place from the shares rows[first] ... rows[last - 1] of a buffer. turn[3 c + x][r], of `shares` rows,
-// brings vectors from where row r was given; null: they stay as they are.
+// The state at a position, the sum of the contributions rows[first] ... rows[last - 1] of a buffer. turn[3 c + x][r], with
+// `shares` rows in all, rotates vectors of row r to the axes of the receiving block; null: no rotation.
 HD void interpolated_state(const int *rows, int first, int last, const real *buffer, const real *turn, int shares,
                            real *value) {
     constexpr int n = conserved_variables;
@@ -43,7 +45,7 @@ HD void interpolated_state(const int *rows, int first, int last, const real *buf
 }
 
 // Adds to sum[3 v + c] `weight` times the viscous fluxes through planes of constant x, y and z at node p, v = momentum,
-// energy and the scalars. m: 9 metrics, zero for a direction of one node, which nothing passes (wj, wk = 1); flux: all of
+// energy and the scalars. m: 9 metrics, zero along a direction with one node, which has no flux (wj, wk = 1); flux: all of
 // viscous_flux.
 HD void add_cartesian_fluxes(real weight, long long p, int wj, int wk, stride sv, const work_real *m,
                              const work_real *flux, real *sum) {

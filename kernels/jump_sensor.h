@@ -15,20 +15,19 @@ template <class T> HD T correction_scale(T sensor) {
     return reciprocal(real(1) + x * x);
 }
 
-// The same of a passive scalar, which is of the order 1.
+// The sensor of a passive scalar, whose values are of the order 1.
 template <class T> HD T scalar_sensor(T before, T at, T after) {
     return real(0.25) * absolute(before - real(2) * at + after);
 }
 
-// The same of the variable of a model of turbulence, whose scale depends on the units: relative to its own values, as of the
-// pressure.
+// The sensor of a variable of a turbulence model, relative to its own values, since its scale depends on the units.
 constexpr real least_transported = real(sizeof(real) == 8 ? 1e-100 : 1e-30);
 template <class T> HD T transported_sensor(T before, T at, T after) {
     const T sum = absolute(before) + real(2) * absolute(at) + absolute(after);
     return absolute(before - real(2) * at + after) / (sum + least_transported);
 }
 
-// That of either at the node s.
+// The sensor of a passive scalar, or of a transported variable of a turbulence model, at the node s.
 HD real jump_of_scalar(const real *s, int transported) {
     return transported ? transported_sensor(s[-1], s[0], s[1]) : scalar_sensor(s[-1], s[0], s[1]);
 }

@@ -1,11 +1,11 @@
 // Common parts of the nonlinear weights. A header of weights/ gives
 //   template <int stencils, int differences, class T>
 //   HD void nonlinear_weights(const T *d, const T *beta3, T tau3, T *a)
-// with d the differences of neighbours along the interpolation's stencil, beta3 three times the smoothness of each of
-// its parts, tau3 three times that of the whole; a[k] is the weight of part k over its ideal one, up to a common
-// factor.
+// d are the differences of neighbours along the stencil of the interpolation, beta3 three times the smoothness of each of
+// its smaller stencils, tau3 three times the global smoothness tau. a[k] returns the ratio of the weight of small stencil k
+// to its ideal weight, up to a common factor.
 
-// a[k]: the product of all x but x[k], by which quotients get a common denominator.
+// Sets a[k] to the product of all x except x[k], the numerators of quotients 1/x[k] over a common denominator.
 template <int count, class T> HD void products_of_others(const T *x, T *a) {
     static_assert(count == 3 || count == 4, "written for these");
     if constexpr (count == 3) {
@@ -22,7 +22,7 @@ template <int count, class T> HD T largest_of(const T *x) {
     return found;
 }
 
-// Smoothness with the epsilon of the case.
+// Adds scheme.epsilon to the smoothness: x = beta3 + 3 epsilon.
 template <int count, class T> HD void smoothness_above_zero(const T *beta3, T *x) {
     constexpr real epsilon3 = real(3.0 * HX_EPSILON);
     for (int k = 0; k < count; ++k) x[k] = beta3[k] + epsilon3;

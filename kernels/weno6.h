@@ -5,12 +5,12 @@
 // increment over c_i keeps a uniform field exact. All betas integrate over [i-1/2, i+1/2].
 //
 // tau = |beta_6 - (beta_0 + 6 beta_1 + beta_2)/8| is of sixth order, beta_6 being the smoothness of the polynomial
-// through all six: of interpolants through nodes' values this sum has f' f''' h^4/12 in it, as beta_6 has (of those
-// through means of cells it is (beta_0 + 4 beta_1 + beta_2)/6).
+// through all six nodes. For interpolants through values at nodes this sum has the same term f' f''' h^4/12 as beta_6; for
+// interpolants of cell averages the sum would be (beta_0 + 4 beta_1 + beta_2)/6.
 #include "weno5.h"
 #include "weno7.h"
 
-// Three times beta_6.
+// Returns three times beta_6.
 template <class T> HD T smoothness_of_six(const T *d) {
     const T rows = d[0] * (real(525910327) * d[0] - real(3510343976) * d[1] + real(4289157444) * d[2]
                            - real(2321537096) * d[3] + real(472758974) * d[4])
@@ -21,8 +21,8 @@ template <class T> HD T smoothness_of_six(const T *d) {
     return rows * real(1.0 / 77414400);
 }
 
-// c^-_{i+1/2} - c_i. The value from the other side is the mirror image: call it with the differences reversed and
-// negated.
+// c^-_{i+1/2} - c_i. The value from the other side is the mirror image: call this function with the differences
+// reversed and negated.
 template <class T> HD T interpolate_one_of_six(const T *d) {
     T beta3[4], a[4];
     smoothness3(d[0], d[1], d[2], d[3], beta3);

@@ -6,7 +6,8 @@
 // (Castro, Costa & Don, J. Comput. Phys. 230, 2011).
 #include "weighting.h"
 
-// Three times the smoothness of the cubic through four nodes, from its differences and nine numbers over 960.
+// Three times the smoothness of the cubic through four nodes, a quadratic form of its three differences with
+// coefficients over 960.
 template <int aa, int ab, int ac, int bb, int bc, int cc, class T> HD T smoothness_of_cubic(T a, T b, T c) {
     const T of_a = a * (real(aa) * a + real(ab) * b + real(ac) * c), of_b = b * (real(bb) * b + real(bc) * c);
     return (of_a + of_b + real(cc) * c * c) * real(1.0 / 960);
@@ -19,14 +20,14 @@ template <class T> HD void smoothness4(const T *d, T *beta3) {
     beta3[3] = smoothness_of_cubic<6649, -33916, 22778, 45076, -63436, 25729>(d[5], d[4], d[3]);
 }
 
-// The weights over the ideal ones.
+// The ratios a of the weights to the ideal weights, up to a common factor.
 template <class T> HD void weights_of_seven(const T *d, T *a) {
     T beta3[4];
     smoothness4(d, beta3);
     nonlinear_weights<4, 6>(d, beta3, absolute(beta3[0] - beta3[3] + real(3) * (beta3[1] - beta3[2])), a);
 }
 
-// The four interpolants at i+1/2 less c_i, times 16.
+// The four interpolants at i+1/2 minus c_i, times 16.
 template <class T> HD void interpolants_of_seven(const T *d, T *right) {
     right[0] = real(5) * d[0] - real(16) * d[1] + real(19) * d[2];
     right[1] = real(4) * d[2] - d[1] + real(5) * d[3];
@@ -49,7 +50,7 @@ template <class T> HD void interpolate_both(const T *d, T &left, T &right) {
     left = (first * left0 + inner0 * left1 + outer1 * left2 + a[3] * left3) * (sum_right * inverse);
 }
 
-// `right` alone.
+// The value `right` of interpolate_both alone.
 template <class T> HD T interpolate_one_of_seven(const T *d) {
     T a[4], c[4];
     weights_of_seven(d, a);

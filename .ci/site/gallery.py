@@ -55,7 +55,7 @@ ENTRIES = (
         "--variable rho",
     ),
 )
-# Of the tutorial: its files, what they show, and the verb that drew them.
+# Pictures of the tutorial: file, what it shows, and the command that drew it.
 TUTORIAL = (
     ("tutorial-schlieren.png", "Density gradient of an under-expanded jet", "hiresx plot"),
     ("tutorial-mach.png", "Mean Mach number: a slice through the averages", "hiresx post slice"),

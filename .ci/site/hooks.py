@@ -19,7 +19,7 @@ import gallery  # noqa: E402
 import tutorial  # noqa: E402
 from citation import citation_page  # noqa: E402
 
-# Files of the project, from its top, and the pages that they become.
+# Files of the project, relative to its top folder, and the pages made from them.
 ELSEWHERE = {
     "README.md": "project.md",
     "CHANGELOG.md": "changelog.md",
@@ -29,7 +29,7 @@ ELSEWHERE = {
     ".github/CODE_OF_CONDUCT.md": "conduct.md",
 }
 _LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
-# What is left as it stands: a block between fences (equations are such of the kind math), and code within a line.
+# Text that is not changed: fenced blocks (equations are fenced blocks of the kind math), and code within a line.
 _KEPT = re.compile(
     r"^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$|(?P<inline>\$`[^`\n]+`\$)|``[^\n]*?``|`[^`\n]*`",
     re.MULTILINE | re.DOTALL,

@@ -1,9 +1,9 @@
-// Improved delayed detached-eddy simulation (Shur et al. 2008): as ddes where no turbulence arrives, and a model of the
-// wall layer below resolved eddies where it does. With a = 1/4 - d/h_max,
+// Improved delayed detached-eddy simulation (Shur et al. 2008): as ddes where the inflow has no turbulence, and a model
+// of the wall layer below resolved eddies where it has. With a = 1/4 - d/h_max,
 //   f (1 + f_e) d + (1 - f) psi C_DES delta,  f = max(1 - f_dt, f_B),  delta = min(max(C_w d, C_w h_max, h_wn), h_max)
 //   f_dt = 1 - tanh((8 r_dt)^3),  f_B = min(2 exp(-9 a^2), 1),  f_e = max(f_e1 - 1, 0) psi f_e2
 //   f_e1 = 2 exp(-11.09 a^2) where a >= 0, else 2 exp(-9 a^2),  f_e2 = 1 - max(tanh((c_t^2 r_dt)^3), tanh((c_l^2 r_dl)^10))
-// in which r_dt has the eddy viscosity, r_dl that of the gas.
+// r_dt is computed with the eddy viscosity, r_dl with the viscosity of the gas.
 constexpr int spacings = 2;
 constexpr real usual_des_constant[1] = {real(0.65 / 1)};
 #include "../detached.h"

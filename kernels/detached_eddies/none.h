@@ -1,2 +1,2 @@
-// The length of the model is the distance to the wall: averaged flow.
+// The length scale of the model is the distance to the wall: RANS everywhere.
 constexpr int spacings = 0;

@@ -1,4 +1,5 @@
-// HLLC: F between the outer waves is F + S (q* - q) of the side on which the contact leaves the half point.
+// HLLC: between the outer waves the flux is F + S (q* - q) of the left side if the contact moves to the right (S* >= 0), of
+// the right side otherwise.
 #include "../hllc_states.h"
 
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {

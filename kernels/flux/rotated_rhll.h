@@ -1,13 +1,14 @@
 // The rotated flux of Nishikawa & Kitamura (J. Comput. Phys. 227 (2008) 2560), Rotated-RHLL: with n = a1 n1 + a2 n2,
 //   F.n = a1 F_HLL(n1) + a2 F_Roe(n2),
-// where n1 is the direction of the difference of both velocities, a1 >= 0, and n2 is perpendicular to n1 in their plane.
-// At a shock n1 is normal to it, wherever the half point looks, and the HLL flux, which has no contact wave, damps what
-// would grow to a carbuncle. At a shear layer along the half point a1 is 0; where the velocities are the same n2 is n:
-// contacts and shear layers are those of Roe's flux. The velocities count as the same below 1e-6 of the sound speed.
+// where n1 is the direction of the difference of both velocities, a1 >= 0, and n2 is perpendicular to n1 in their
+// plane. At a shock n1 is normal to the shock, whatever the direction n of the half point is, and the HLL flux, which
+// has no contact wave, damps disturbances that would grow to a carbuncle. At a shear layer along the half point a1 is
+// 0; where the velocities are the same n2 is n: contacts and shear layers are those of Roe's flux. The velocities count
+// as the same below 1e-6 of the sound speed.
 #include "../roe_waves.h"
 
 constexpr real same_velocity = real(1e-6);
-constexpr real no_part = real(1e-30);  // n2 may be 0, and the root of its square has a derivative (implicit/dual.h)
+constexpr real no_part = real(1e-30);  // n2 may be 0; with this addend the root of its square has a derivative there (implicit/dual.h)
 
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {
     const T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area), inverse_area = real(1) / area;
@@ -21,7 +22,7 @@ template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, 
     const auto differs = square > real(same_velocity * same_velocity) * mean.a2;
     const T along = n[0] * jump[0] + n[1] * jump[1] + n[2] * jump[2];
     const T over = select(differs, select(along < zero, -one, one) / square_root(select(differs, square, one)), zero);
-    const T n1[3] = {jump[0] * over, jump[1] * over, jump[2] * over};  // or 0
+    const T n1[3] = {jump[0] * over, jump[1] * over, jump[2] * over};  // 0 where the velocities are the same
     const T a1 = along * over;
     T n2[3] = {n[0] - a1 * n1[0], n[1] - a1 * n1[1], n[2] - a1 * n1[2]};
     const T a2 = square_root(n2[0] * n2[0] + n2[1] * n2[1] + n2[2] * n2[2] + no_part), inverse_a2 = real(1) / a2;

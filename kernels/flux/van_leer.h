@@ -2,7 +2,7 @@
 //   mass+- = +- rho a |m| (M +- 1)^2 / 4,
 //   momentum+- = mass+- (u + n (-un +- 2a)/gamma),
 //   energy+- = mass+- (((gamma-1) un +- 2a)^2 / (2(gamma^2-1)) + (|u|^2 - un^2)/2);
-// for |M| >= 1 the whole flux goes to the upwind side.
+// for |M| >= 1 the upwind part is the whole flux and the other part is 0.
 #include "flux_splitting.h"
 
 struct VanLeer {

@@ -1,5 +1,5 @@
-// The modified AFWENO5 interpolation (Ye et al. 2022): characteristic space at node i; the one stencil i-2..i+2 with
-// its smoothness gives both u^-_{i+1/2} and u^+_{i-1/2}.
+// The modified AFWENO5 interpolation (Ye et al. 2022): characteristic space at node i. One stencil, i-2..i+2, and
+// one set of smoothness indicators give both u^-_{i+1/2} and u^+_{i-1/2}.
 // `at(offset, v)` is q_v at i + offset; m the area vector at node i.
 #include "weno5.h"
 #include "roughness.h"

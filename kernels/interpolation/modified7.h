@@ -1,6 +1,6 @@
-// The modified form (Ye et al. 2022) with seven nodes: characteristic space at node i; the one stencil i-3..i+3 with
-// its smoothness gives both u^-_{i+1/2} and u^+_{i-1/2}. `at(offset, v)` is q_v at i + offset; m the area vector at
-// node i.
+// The modified form (Ye et al. 2022) with seven nodes: characteristic space at node i. One stencil, i-3..i+3, and one
+// set of smoothness indicators give both u^-_{i+1/2} and u^+_{i-1/2}. `at(offset, v)` is q_v at i + offset; m the area
+// vector at node i.
 #include "weno7.h"
 #include "roughness.h"
 
@@ -35,7 +35,7 @@ template <class T, class At> HD Rough<T> interpolate(const At &at, const T *m, T
     return rough_where(space.density2(jumps), q[0]);
 }
 
-// Of one variable c: c^-_{i+1/2} - c_i from difference(n) = c_{i+n} - c_{i+n-1}.
+// c^-_{i+1/2} - c_i of one variable c, from difference(n) = c_{i+n} - c_{i+n-1}.
 template <class T, class At> HD T interpolate_scalar(const At &difference) {
     const T d[] = {difference(-2), difference(-1), difference(0), difference(1), difference(2), difference(3)};
     return interpolate_one_of_seven(d);

@@ -1,5 +1,5 @@
 // The original form with six nodes for each of its two values: characteristic space of the averaged state and the
-// interpolated area vector at i+1/2; u^-_{i+1/2} and u^+_{i+1/2} both of the stencil i-2..i+3.
+// interpolated area vector at i+1/2; u^-_{i+1/2} and u^+_{i+1/2} both use the stencil i-2..i+3.
 // `at(offset, v)` is q_v at i + offset; m the area vector at i+1/2.
 #include "weno6.h"
 #include "roughness.h"
@@ -39,7 +39,7 @@ template <class T, class At> HD Rough<T> interpolate(const At &at, const T *m, T
     return rough_where(space.density2(jumps), average[0]);
 }
 
-// Of one variable c: c^-_{i+1/2} - c_i from difference(n) = c_{i+n} - c_{i+n-1}.
+// c^-_{i+1/2} - c_i of one variable c, from difference(n) = c_{i+n} - c_{i+n-1}.
 template <class T, class At> HD T interpolate_scalar(const At &difference) {
     const T d[] = {difference(-1), difference(0), difference(1), difference(2), difference(3)};
     return interpolate_one_of_six(d);

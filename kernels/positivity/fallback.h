@@ -1,5 +1,5 @@
-// Keeps strong shocks alive and leaves a uniform flow untouched: interpolated states fall back to the node (admissible.h)
-// and the correction of the fluxes is scaled down at jumps (jump_sensor.h).
+// A method for strong shocks that does not change a uniform flow: inadmissible interpolated states are replaced by the
+// state of the node (admissible.h), and the correction of the fluxes is scaled down at jumps (jump_sensor.h).
 #include "admissible.h"
 
 constexpr bool limits_flux = false;

@@ -1,22 +1,23 @@
-// The fallback, and where it does not suffice a flux limiter with the bar states of Guermond & Popov (SIAM J. Numer. Anal.
-// 54, 2016) and Kuzmin (Comput. Methods Appl. Mech. Eng. 361, 2020).
+// The method of fallback.h and, where it does not suffice, a flux limiter with the bar states of Guermond & Popov (SIAM
+// J. Numer. Anal. 54, 2016) and Kuzmin (Comput. Methods Appl. Mech. Eng. 361, 2020).
 //
-// With s = max(|U| + a|m|) of the two nodes of a half point, and the corrected metrics m, the parts F(q_i).m of a node's
-// fluxes add up to nothing over its faces, so that an Euler step is
+// With s = max(|U| + a|m|) of the two nodes of a half point, and the corrected metrics m, the parts F(q_i).m of a
+// node's fluxes add up to 0 over its faces, so that an Euler step is
 //   q_i + sum over faces of dt J s (b - q_i),    b = q_l - (F - F(q_l).m)/s  or  q_r + (F - F(q_r).m)/s:
-// positive if every b is and dt J times the sum of s is at most 1, which cfl = 1/2 means. A uniform flow has b = q_i.
-// The Lax-Friedrichs flux gives both sides the same b, which is always admissible; where a bar state of the flux is
-// not, the flux is blended with the Lax-Friedrichs flux just as far as necessary. Neither the step nor the other
-// directions are used, so both sides of a half point get the same flux, whichever part computes it.
+// It has positive density and pressure if every b has them and dt J times the sum of s is at most 1, as with cfl = 1/2.
+// A uniform flow has b = q_i. The Lax-Friedrichs flux gives both sides the same b, which is always admissible; where a
+// bar state of the flux is not, the flux is blended with the Lax-Friedrichs flux by the least share that suffices. The
+// blending uses neither the time step nor other directions, so that both sides of a half point get the same flux, on
+// whichever rank it is computed.
 #include "admissible.h"
 
 constexpr bool limits_flux = true;
 constexpr bool scales_correction = true;
 
-// A half point around which no node differs much from the next needs no second look: less than this is the root of the
-// sum, over i-2..i+2 and all characteristic fields, of the smoothness of the outer stencils, over the density. No
-// difference of nodes i-2..i+3 is then above 0.12 of density or sound speed, and interpolated states and correction move b
-// by less than half of the node's state.
+// The limiter skips half points around which the flow is smooth. There, the root of the smoothness of the outer
+// stencils, summed over i-2..i+2 and all characteristic fields, is below this share of the density. No difference of
+// neighbours among i-2..i+3 is then above 0.12 of density or sound speed, and interpolation and correction change b by
+// less than half of the node's state.
 constexpr real roughness = real(0.1);
 
 template <class T> HD auto is_rough(T density2, T density) {
@@ -26,14 +27,15 @@ template <class T> HD auto is_rough(T density2, T density) {
 // Least density and pressure of b, as a share of the least of the two nodes and of the Lax-Friedrichs state.
 constexpr real least_share = real(0.1);
 
-// Largest theta in [0, 1] for which a + theta (b - a) keeps density and pressure above the given ones, which a does.
+// Largest theta in [0, 1] for which a + theta (b - a) has at least the given density and pressure. The state a has
+// them.
 template <class T> HD T positive_share(const T *a, T *b, T pressure, T least_density, T least_pressure) {
     constexpr real tiny = real(1e-30);
     T one = T(real(1));
     T theta = select(b[0] < least_density, (a[0] - least_density) / larger(a[0] - b[0], T(tiny)), one);
     for (int v = 0; v < gas_variables; ++v) b[v] = a[v] + theta * (b[v] - a[v]);
     T found = primitive(b).p;
-    // p is concave in q: the linear estimate is safe
+    // p is concave in q, so that the linear estimate is not too large
     return theta * select(found < least_pressure, (pressure - least_pressure) / larger(pressure - found, T(tiny)), one);
 }
 

@@ -1,4 +1,4 @@
-// The bare scheme of the paper: dies at once on strong shocks.
+// The scheme of the paper without a positivity method. Strong shocks make it fail within a few steps.
 constexpr bool limits_flux = false;
 constexpr bool scales_correction = false;
 

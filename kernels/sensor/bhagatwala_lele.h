@@ -1,5 +1,6 @@
 // Bhagatwala & Lele (J. Comput. Phys. 228, 2009): the sensor of Ducros et al. times (1 - tanh(2.5 + 10 div d/c))/2,
-// with d the width of the cell. This factor vanishes for compression that is much slower than sound crosses the cell.
+// with d the width of the cell. This factor vanishes where the gas is compressed slowly, compared with the time in
+// which sound crosses the cell.
 constexpr real usual_threshold[1] = {real(10.0 / 100)};
 constexpr bool sensor_is_share = true;
 constexpr int nodes_beside = 1;

@@ -1,5 +1,6 @@
-// Ducros et al. (J. Comput. Phys. 152, 1999), where the gas is compressed: div^2/(div^2 + curl^2 + (c/(100 d))^2), with d
-// the width of the cell. Sees shocks and sound that is strong beside the vorticity, not contacts.
+// Ducros et al. (J. Comput. Phys. 152, 1999), where the gas is compressed: div^2/(div^2 + curl^2 + (c/(100 d))^2), with
+// d the width of the cell. It detects shocks, and sound waves that are strong compared with the vorticity, but not
+// contacts.
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
 constexpr bool sensor_is_share = true;
 constexpr int nodes_beside = 1;

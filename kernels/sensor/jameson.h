@@ -1,5 +1,5 @@
-// Jameson, Schmidt & Turkel (AIAA Paper 81-1259, 1981): |second difference| of the pressure over its sum, the largest of
-// all directions. Sees shocks, not contacts.
+// Jameson, Schmidt & Turkel (AIAA Paper 81-1259, 1981): |second difference| of the pressure over its sum, the largest
+// of all directions. It detects shocks, not contacts.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
 constexpr bool sensor_is_share = true;
 constexpr int nodes_beside = 1;

@@ -1,5 +1,6 @@
-// Shocks, contacts and impulsive starts: Jameson's sensor (AIAA Paper 81-1259, 1981) of pressure and density, and a tenth
-// of the divergence of the velocity over the rate at which sound crosses the cell; the largest of them.
+// The largest of Jameson's sensor (AIAA Paper 81-1259, 1981) of the pressure, that of the density, and a tenth of the
+// divergence of the velocity over the rate at which sound crosses the cell. Detects shocks, contacts and impulsive
+// starts.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
 constexpr int nodes_beside = 1;
 

@@ -1,8 +1,9 @@
-// TENO's own selection (cut_stencils.h; Fu, Hu & Adams 2016) as a sensor. Along every direction, of the three parts of the
-// five nodes around this one, gamma_k is that of the density and of the pressure, over their values at the node, and of
-// the velocity along the direction, over the sound speed there. With s the least share of a part in the sum of its
-// gamma_k, of all these, the value is C_T/(C_T + s): 1/2 and more where TENO would leave a part out, C_T being
-// scheme.cutoff. Sees shocks, contacts and impulsive starts.
+// The selection of stencils of TENO (cut_stencils.h; Fu, Hu & Adams 2016) as a sensor. The five nodes around this node
+// hold three stencils along each direction. gamma_k of stencil k is computed of three variables: the density and the
+// pressure, divided by their values at the node, and the velocity along the direction, divided by the sound speed of
+// the node. s is the least gamma_k/(gamma_0 + gamma_1 + gamma_2) of all stencils, variables and directions. The sensor
+// is C_T/(C_T + s) with C_T = scheme.cutoff. It is 1/2 or more where TENO would leave a stencil out. Detects shocks,
+// contacts and impulsive starts.
 #include "../cut_stencils.h"
 #include "../weno5.h"
 
@@ -11,7 +12,7 @@ constexpr bool sensor_is_share = true;
 constexpr bool sensor_has_cutoff = true;
 constexpr int nodes_beside = 2;
 
-// Of values at five nodes.
+// The least gamma_k/(gamma_0 + gamma_1 + gamma_2) of the values c at five nodes.
 template <class T> HD T share_of_the_roughest(const T *c) {
     T beta3[3], gamma[3];
     smoothness3(c[1] - c[0], c[2] - c[1], c[3] - c[2], c[4] - c[3], beta3);

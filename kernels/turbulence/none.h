@@ -1,2 +1,2 @@
-// No model: small scales are resolved, or left to the dissipation of the scheme.
+// No model: small scales are resolved, or the dissipation of the scheme takes the place of a model (implicit LES).
 constexpr int eddy_fields = 0;

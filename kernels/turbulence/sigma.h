@@ -1,7 +1,7 @@
 // Nicoud, Toda, Cabrit, Bose & Lee (Phys. Fluids 23, 2011), with the singular values s1 >= s2 >= s3 >= 0 of g:
 //     mu_t = rho (C delta)^2 s3 (s1 - s2) (s2 - s3) / s1^2,  C = 1.35.
-// Zero in two-dimensional flow, pure shear and solid rotation among it, and in axisymmetric and isotropic strain; of third
-// order in the distance from a wall.
+// It is zero in two-dimensional flow, which includes pure shear and solid rotation, and in axisymmetric and isotropic
+// strain. Near a wall it is of third order in the distance.
 #include "../velocity_gradient.h"
 constexpr int eddy_fields = 1;
 constexpr real usual_constant[1] = {real(1.35 / 1)};
@@ -12,7 +12,8 @@ template <class T> HD T eddy_viscosity(T (*g)[3], T rho, T width_square) {
     const T first = larger(square_sum(g), T(least_invariant)), second = cofactor_square_sum(g);
     const T det = g[0][0] * cofactor(g, 0, 0) + g[0][1] * cofactor(g, 0, 1) + g[0][2] * cofactor(g, 0, 2);
     const T third = det * det;
-    // the largest eigenvalue; the other two by their sum and product, which do not cancel where these are small
+    // The largest eigenvalue is computed directly. The other two follow from their sum and product, without
+    // cancellation where they are small.
     const T mean = first * real(1.0 / 3);
     const T a = larger(mean * mean - second * real(1.0 / 3), T(real(0))), root = square_root(a);
     const T b = mean * mean * mean - first * second * real(1.0 / 6) + third * real(0.5);

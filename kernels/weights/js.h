@@ -1,5 +1,5 @@
-// Jiang-Shu weights, eq. (15): w_k ~ ideal_k / (epsilon + beta_k)^2, epsilon = 1e-6 as the paper. The quotients are
-// brought over one denominator so that only the normalisation divides.
+// Jiang-Shu weights, eq. (15): w_k ~ ideal_k / (epsilon + beta_k)^2, epsilon = 1e-6 in the paper. The quotients
+// get one common denominator, so that only the normalisation divides.
 #include "weighting.h"
 
 constexpr bool weighs_seven_nodes = true;
