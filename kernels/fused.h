@@ -4,6 +4,7 @@
 // need, is kept on the chip, where the next nodes arrive while these are computed. Lines are cut into chunks, so that few
 // of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome to round-off.
 #include "sensed_tiles.h"
+#include "sensed_segments.h"
 #include "wall_sums.h"
 
 #ifndef HX_CPU
@@ -173,25 +174,14 @@ HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int
 // Element 0 <= e < sj + 32 of rows of sj: its place in its row.
 HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - sj; }
 
-// Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
-// stride of j, sd of the line; march: planes of a chunk of split_march.
-LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
-            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-            const_work_field<HX_SENSORS> sensor, const_mark_field<HX_SENSORS> tiles, int march,
-            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
-            int walls, optional<rate_field<conserved_variables>> sums) {
-    int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
-    long long p = o + i + (long long)j * s2;
-#if HX_SENSORS
-    if (!senses_across(tiles + o, sensor + o, i, j, s2, sd, n, begin - split_reach, end + split_reach, march)) return;
-    int low = end + split_reach, high = begin - split_reach - 1;  // marked nodes, and the nodes whose rates they change
-    for (int s = begin - split_reach; s < end + split_reach; ++s)
-        if (load<real>(sensor + p + (long long)s * sd) > real(0)) low = s < low ? s : low, high = s;
-    if (high < low) return;
-    begin = low - split_reach > begin ? low - split_reach : begin;
-    end = high + split_reach + 1 < end ? high + split_reach + 1 : end;
-#else
-    (void)sensor, (void)tiles, (void)march;
+// Nodes begin..end-1 of the n nodes of a line, whose node 0 is p: the rates, from the fluxes at their half points.
+HD void sweep_line(long long p, int sd, int begin, int end, int n, stride sv,
+                   const_state_field<conserved_variables> q, const_work_field<3> m,
+                   const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
+                   const work_real *viscous_flux, rate_field<conserved_variables> r, int first, int walls,
+                   rate_field<conserved_variables> sums) {
+#if !HX_SENSORS
+    (void)sensor;
 #endif
     p += (long long)(begin - 1) * sd;  // node h, half point h + 1/2
 #ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
@@ -276,6 +266,42 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     }
 #undef HX_KEPT
 }
+
+// Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
+// stride of j, sd of the line; march: planes of a chunk of split_march.
+LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
+            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+            const_work_field<HX_SENSORS> sensor, const_mark_field<HX_SENSORS> tiles, int march,
+            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
+            int walls, optional<rate_field<conserved_variables>> sums) {
+    int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
+    long long p = o + i + (long long)j * s2;
+#if HX_SENSORS
+    if (!senses_across(tiles + o, sensor + o, i, j, s2, sd, n, begin - split_reach, end + split_reach, march)) return;
+    int low = end + split_reach, high = begin - split_reach - 1;  // marked nodes, and the nodes whose rates they change
+    for (int s = begin - split_reach; s < end + split_reach; ++s)
+        if (load<real>(sensor + p + (long long)s * sd) > real(0)) low = s < low ? s : low, high = s;
+    if (high < low) return;
+    begin = low - split_reach > begin ? low - split_reach : begin;
+    end = high + split_reach + 1 < end ? high + split_reach + 1 : end;
+#else
+    (void)tiles, (void)march;
+#endif
+    sweep_line(p, sd, begin, end, n, sv, q, m, fields, sensor, viscous_flux, r, first, walls, sums);
+}
+
+#if HX_SENSORS
+// Segments of lines (sensed_segments.h), `count[0]` of them, which `threads` threads take in turn, i the number of one.
+constexpr int sweep_segments_own = sweep_across_own;
+LINE_KERNEL(sweep_segments, int i, int j, int k, int threads, int sd, stride sv,
+            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+            const_work_field<HX_SENSORS> sensor, rate_field<conserved_variables> r, const int *count,
+            const int *segments) {
+    (void)j, (void)k;
+    for (int s = i; s < count[0]; s += threads)
+        sweep_line(segments[2 * s], sd, 0, segments[2 * s + 1], 0, sv, q, m, fields, sensor, nullptr, r, 0, 0, nullptr);
+}
+#endif
 
 #if HX_SENSORS
 // Elements of a part of a chunk of rows, two goes of a warp with what it visits beside them; at most 32 parts. The part of

@@ -1,14 +1,21 @@
 """The split form of the inviscid terms and the hybrid scheme, for every plan (kernels/split.h, kernels/hybrid.h)."""
 
+import math
 from collections.abc import Sequence, Set
 from typing import Any
 
+import numpy as np
+
 from hiresx.device.interface import Call
 from hiresx.device.wrappers import TILE
+from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import ENDS, LANES, march_chunk
+from hiresx.rhs.chunks import ENDS, LANES, MULTIPROCESSORS, WARPS, march_chunk, resident_lines
 from hiresx.rhs.fused import Fused
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments
+
+# Planes of a box whose lines are segments (kernels/sensed_segments.h).
+SEGMENT_PLANES = 16
 
 
 class SplitPencils(Pencils):
@@ -66,15 +73,62 @@ class SplitFused(Fused):
         right-hand side, otherwise it adds to it. In the hybrid scheme the split form is computed by the launch of
         `with_sensor` and is left out here."""
         march = [self._march(directions, first)] if directions and not self.state.layout.has("shock_sensor") else []
-        return [*march, *super().together(directions, False)]
+        listed = [self._list_segments(directions)] if directions and self._segments is not None else []
+        return [*march, *listed, *super().together(directions, False)]
 
     def with_sensor(self, sensor: Call) -> Call:
         """Return a launch that replaces `sensor`, the launch that computes the shock sensor. It computes the sensor,
         marks the tiles of nodes in which it acts, and sets the right-hand side to the split form in all directions."""
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
+        counts = None if self._segments is None else self._segments[:DIRECTIONS]
         return self._march(
-            self.state.active, True, tiles=self.marks["tiles"], **{name: sensor.arguments[name] for name in names}
-        )
+            self.state.active, True, tiles=self.marks["tiles"], counts=counts,
+            **{name: sensor.arguments[name] for name in names},
+        )  # fmt: skip
+
+    @property
+    def _segments(self) -> Any:
+        """The memory of the lists of segments as one row, or None: the number of segments of each direction, and two
+        numbers for each segment (kernels/sensed_segments.h)."""
+        found = self.state.array("sensed_segments")
+        return None if found is None else found.reshape(-1)
+
+    @property
+    def _boxes(self) -> tuple[int, int, int]:
+        """The numbers of boxes of nodes along i, j and k."""
+        ni, nj, nk = (-(-n // of) for n, of in zip(self.state.size, (*TILE, SEGMENT_PLANES), strict=True))
+        return ni, nj, nk
+
+    def _room(self, d: int) -> tuple[int, int]:
+        """The numbers of the first segment of direction `d` and of the one after its last, in units of two numbers."""
+        size, boxes = self.state.size, self._boxes
+        of = [math.prod(size) // size[e] * boxes[e] * (e in self.state.active) for e in range(DIRECTIONS)]
+        begin = 2 + sum(of[:d])
+        return begin, begin + of[d]
+
+    def _list_segments(self, directions: Sequence[int]) -> Call:
+        """Return the launch that lists the segments along the index `directions`."""
+        s, segments = self.state, self._segments
+        (n0, n1, n2), (_, sj, sk) = s.size, s.strides
+        warps = min(DIRECTIONS * math.prod(self._boxes), WARPS * MULTIPROCESSORS)
+        starts = {f"start_{d}": self._room(d)[0] for d in range(DIRECTIONS)}
+        return self.program.call(
+            "list_segments", (warps, 1, 1), warps=warps, directions=sum(1 << d for d in directions), corner=s.origin,
+            sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, sensor=s.array("shock_sensor"), counts=segments[:DIRECTIONS],
+            segments=segments, **self.marks, **starts,
+        )  # fmt: skip
+
+    def _sweep_segments(self, d: int) -> Call:
+        """Return the launch that adds the difference between the hybrid and the split flux along the index direction
+        `d` in the listed segments."""
+        s, segments = self.state, self._segments
+        begin, end = self._room(d)
+        threads = min(end - begin, resident_lines(np.dtype(s.real).itemsize))
+        return self.program.call(
+            "sweep_segments", (threads, 1, 1), threads=threads, sd=s.strides[d], sv=s.variable_stride, q=s.q,
+            m=s.areas[d], r=s.r, count=segments[d : d + 1], segments=segments[2 * begin : 2 * end],
+            **flux_arguments(s, d),
+        )  # fmt: skip
 
     @property
     def marks(self) -> dict[str, Any]:
@@ -98,7 +152,7 @@ class SplitFused(Fused):
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
         return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,
-            m=s.metrics, r=s.r, first=int(first), **(sensor or {"threshold": 1.0, "smooth": 0, "floor": 0.0}),
+            m=s.metrics, r=s.r, first=int(first), **({"threshold": 1.0, "smooth": 0, "floor": 0.0, "counts": None} | sensor),
         )  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
@@ -108,7 +162,7 @@ class SplitFused(Fused):
         side."""
         s, calls = self.state, []
         if s.layout.has("shock_sensor"):
-            calls.append(self.sweep(d, False, frozenset()))
+            calls.append(self.sweep(d, False, frozenset()) if self._segments is None else self._sweep_segments(d))
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)
             calls.append(

@@ -1,0 +1,119 @@
+// The segments of lines in which the shock sensor changes rates, for GPUs: a list for each direction, in any order, on which
+// no result depends. Segments do not cross the boxes of nodes that share a row of the list's numbering: those are tiles
+// (split_march.h) of `segment_planes` planes.
+#if HX_SENSORS && !defined(HX_CPU)
+constexpr int segment_planes = 16;
+constexpr int longest_segment = 16;
+static_assert(HX_TILE_I <= longest_segment && HX_TILE_J <= longest_segment && segment_planes <= longest_segment, "");
+
+// `count` before it increases by `more`.
+HD int add_to(int *count, int more) {
+#if defined(__CUDA_ARCH__)
+    return atomicAdd(count, more);
+#else
+    return __atomic_fetch_add(count, more, __ATOMIC_RELAXED);
+#endif
+}
+
+// A box of nodes and a direction d of its lines: nodes first..last-1 of n along it.
+struct SegmentBox {
+    int d, at[3], n[3], first, last, length;
+
+    HD SegmentBox(int box, int d, int n0, int n1, int n2) : d(d), n{n0, n1, n2} {
+        const int along_i = (n0 + HX_TILE_I - 1) / HX_TILE_I, along_j = (n1 + HX_TILE_J - 1) / HX_TILE_J;
+        at[0] = box % along_i * HX_TILE_I, at[1] = box / along_i % along_j * HX_TILE_J;
+        at[2] = box / (along_i * along_j) * segment_planes;
+        first = d == 0 ? at[0] : d == 1 ? at[1] : at[2], length = d == 0 ? n0 : d == 1 ? n1 : n2;
+        const int whole = d == 0 ? HX_TILE_I : d == 1 ? HX_TILE_J : segment_planes;
+        last = length - first < whole ? length : first + whole;
+    }
+    // Whether a mark (sensed_tiles.h) at (i, j) tells of planes low..high-1.
+    HD bool marked(const mark *tiles, int i, int j, int low, int high, int sj, int sk, int march) const {
+        if (i < 0 || i >= n[0] || j < 0 || j >= n[1]) return false;
+        bool found = false;
+        int s = low < 0 ? 0 : low, in_period = s % march;
+        s -= in_period % sensed_planes, in_period -= in_period % sensed_planes;
+        while (s < n[2] && s < high) {
+            found |= load_mask<real>(tiles + i + (long long)j * sj + (long long)s * sk);
+            const int next = in_period + sensed_planes < march ? in_period + sensed_planes : march;
+            s += next - in_period, in_period = next < march ? next : 0;
+        }
+        return found;
+    }
+    // What may change rates in it: bit 0 for sensors of nodes, 1 and 2 for those of ghosts behind and ahead.
+    HD int near(const mark *tiles, int sj, int sk, int march) const {
+        const int beyond = d == 2 ? split_reach : 0, low = at[2] - beyond, high = at[2] + segment_planes + beyond;
+        bool found = marked(tiles, at[0], at[1], low, high, sj, sk, march);
+        if (d == 0)
+            found = found | marked(tiles, at[0] - HX_TILE_I, at[1], low, high, sj, sk, march) |
+                    marked(tiles, at[0] + HX_TILE_I, at[1], low, high, sj, sk, march);
+        if (d == 1)
+            found = found | marked(tiles, at[0], at[1] - HX_TILE_J, low, high, sj, sk, march) |
+                    marked(tiles, at[0], at[1] + HX_TILE_J, low, high, sj, sk, march);
+        return int(found) | (first == 0) << 1 | (last == length) << 2;
+    }
+};
+
+// Warp i of `warps` looks for segments along the directions of which `directions` has the bits, in blocks of n0 x n1 x n2
+// nodes, the first one at `corner`. counts: of the segments of each direction; a segment is two numbers, its first node and
+// how many it has, those of direction d from segments[2 * start_d] on. march: planes of a chunk of split_march.
+ROW_KERNEL(list_segments, int i, int j, int k, int warps, int directions, int corner, int sj, int sk, int n0, int n1, int n2,
+           int march, const_work_field<1> sensor, const_mark_field<1> tiles, int *counts, int *segments, int start_0,
+           int start_1, int start_2) {
+    SHARED int near[32], nodes[32], lengths[32], places[1];
+    const int boxes = (n0 + HX_TILE_I - 1) / HX_TILE_I * ((n1 + HX_TILE_J - 1) / HX_TILE_J) *
+                      ((n2 + segment_planes - 1) / segment_planes);
+    (void)j, (void)k;
+    for (int begin = i; begin < 3 * boxes; begin += 32 * warps) {
+        LANES {
+            const int at = begin + lane * warps, d = at / boxes;
+            near[lane] = 0;
+            if (at < 3 * boxes && (directions >> d & 1))
+                near[lane] = SegmentBox(at % boxes, d, n0, n1, n2).near(tiles + corner, sj, sk, march);
+        }
+        for (int l = 0; l < 32; ++l) {
+            if (near[l] == 0) continue;
+            const int d = (begin + l * warps) / boxes, bits = near[l];
+            const SegmentBox box((begin + l * warps) % boxes, d, n0, n1, n2);
+            const int across = d == 0 ? HX_TILE_J : HX_TILE_I, other = d == 2 ? HX_TILE_J : segment_planes;
+            const int sd = d == 0 ? 1 : d == 1 ? sj : sk, sa = d == 0 ? sj : 1, so = d == 2 ? sj : sk;
+            const int na = d == 0 ? n1 - box.at[1] : n0 - box.at[0], no = d == 2 ? n1 - box.at[1] : n2 - box.at[2];
+            const int place = corner + box.at[0] + box.at[1] * sj + box.at[2] * sk;
+            // which sensors are read
+            const int low = bits == 4 ? box.length : box.first - split_reach;
+            const int high = bits == 2 ? 0 : box.last + split_reach;
+            for (int line = 0; line < across * other; line += 32) {
+                LANES {
+                    const int a = (line + lane) % across, b = (line + lane) / across;
+                    int least = longest_segment + split_reach, most = -split_reach - 1;
+                    const int p = place + a * sa + b * so;
+                    if (b < other && a < na && b < no) {
+                        UNROLLED for (int t = 0; t < longest_segment + 2 * split_reach; ++t) {
+                            const int s = low + t;
+                            if (s < high && load<real>(sensor + p + (long long)(s - box.first) * sd) > real(0))
+                                least = s < least + box.first ? s - box.first : least, most = s - box.first;
+                        }
+                    }
+                    least = least > split_reach ? least - split_reach : 0;
+                    most = most + split_reach + 1 < box.last - box.first ? most + split_reach + 1 : box.last - box.first;
+                    nodes[lane] = p + least * sd, lengths[lane] = most - least;
+                }
+                LANES {
+                    if (lane == 0) {
+                        int found = 0;
+                        for (int n = 0; n < 32; ++n) found += lengths[n] > 0;
+                        places[0] = found ? add_to(counts + d, found) : 0;
+                    }
+                }
+                LANES {
+                    if (lengths[lane] > 0) {
+                        int to = places[0] + (d == 0 ? start_0 : d == 1 ? start_1 : start_2);
+                        for (int n = 0; n < lane; ++n) to += lengths[n] > 0;
+                        segments[2 * to] = nodes[lane], segments[2 * to + 1] = lengths[lane];
+                    }
+                }
+            }
+        }
+    }
+}
+#endif
