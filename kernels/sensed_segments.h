@@ -55,65 +55,93 @@ struct SegmentBox {
 };
 
 // Warp i of `warps` looks for segments along the directions of which `directions` has the bits, in blocks of n0 x n1 x n2
-// nodes, the first one at `corner`. counts: of the segments of each direction; a segment is two numbers, its first node and
-// how many it has, those of direction d from segments[2 * start_d] on. march: planes of a chunk of split_march.
+// nodes, the first one at `corner`. Boxes are taken `spread` apart, since marked ones lie side by side. counts: of the
+// segments of each direction; a segment is two numbers, its first node and how many it has, those of direction d from
+// segments[2 * start_d] on. march: planes of a chunk of split_march.
 ROW_KERNEL(list_segments, int i, int j, int k, int warps, int directions, int corner, int sj, int sk, int n0, int n1, int n2,
-           int march, const_work_field<1> sensor, const_mark_field<1> tiles, int *counts, int *segments, int start_0,
-           int start_1, int start_2) {
-    SHARED int near[32], nodes[32], lengths[32], places[1];
+           int spread, int march, const_work_field<1> sensor, const_mark_field<1> tiles, int *counts, int *segments,
+           int start_0, int start_1, int start_2) {
+    constexpr int lines = longest_segment * longest_segment, of_lane = lines / 32;
+    SHARED int units[32], near[32], found[32], place[32], nodes[lines], lengths[lines];
     const int boxes = (n0 + HX_TILE_I - 1) / HX_TILE_I * ((n1 + HX_TILE_J - 1) / HX_TILE_J) *
                       ((n2 + segment_planes - 1) / segment_planes);
     (void)j, (void)k;
     for (int begin = i; begin < 3 * boxes; begin += 32 * warps) {
         LANES {
-            const int at = begin + lane * warps, d = at / boxes;
-            near[lane] = 0;
+            const long long at = begin + (long long)lane * warps;
+            const int unit = int(at * spread % (3 * boxes)), d = unit / boxes;
+            units[lane] = unit, near[lane] = 0;
             if (at < 3 * boxes && (directions >> d & 1))
-                near[lane] = SegmentBox(at % boxes, d, n0, n1, n2).near(tiles + corner, sj, sk, march);
+                near[lane] = SegmentBox(unit % boxes, d, n0, n1, n2).near(tiles + corner, sj, sk, march);
         }
         for (int l = 0; l < 32; ++l) {
             if (near[l] == 0) continue;
-            const int d = (begin + l * warps) / boxes, bits = near[l];
-            const SegmentBox box((begin + l * warps) % boxes, d, n0, n1, n2);
+            const int d = units[l] / boxes, bits = near[l];
+            const SegmentBox box(units[l] % boxes, d, n0, n1, n2);
             const int across = d == 0 ? HX_TILE_J : HX_TILE_I, other = d == 2 ? HX_TILE_J : segment_planes;
             const int sd = d == 0 ? 1 : d == 1 ? sj : sk, sa = d == 0 ? sj : 1, so = d == 2 ? sj : sk;
             const int na = d == 0 ? n1 - box.at[1] : n0 - box.at[0], no = d == 2 ? n1 - box.at[1] : n2 - box.at[2];
-            const int place = corner + box.at[0] + box.at[1] * sj + box.at[2] * sk;
-            // which sensors are read
-            const int low = bits == 4 ? box.length : box.first - split_reach;
-            const int high = bits == 2 ? 0 : box.last + split_reach;
-            for (int line = 0; line < across * other; line += 32) {
+            const work_real *const own = sensor + corner + box.at[0] + (long long)box.at[1] * sj + (long long)box.at[2] * sk;
+            const auto place_of = [&](int line) { return line % across * sa + line / across * so; };
+            const auto there = [&](int line) {
+                return line / across < other && line % across < na && line / across < no;
+            };
+            if (!(bits & 1)) {  // ghosts alone
                 LANES {
-                    const int a = (line + lane) % across, b = (line + lane) / across;
-                    int least = longest_segment + split_reach, most = -split_reach - 1;
-                    const int p = place + a * sa + b * so;
-                    if (b < other && a < na && b < no) {
-                        UNROLLED for (int t = 0; t < longest_segment + 2 * split_reach; ++t) {
-                            const int s = low + t;
-                            if (s < high && load<real>(sensor + p + (long long)(s - box.first) * sd) > real(0))
-                                least = s < least + box.first ? s - box.first : least, most = s - box.first;
+                    int any = 0;
+                    UNROLLED for (int n = 0; n < of_lane; ++n) {
+                        const int line = lane + 32 * n;
+                        if (!there(line)) continue;
+                        for (int s = 1; s <= split_reach; ++s) {
+                            if (bits & 2) any |= load<real>(own + place_of(line) - (long long)s * sd) > real(0);
+                            if (bits & 4) any |= load<real>(own + place_of(line) + (box.last - box.first + s - 1ll) * sd) > real(0);
                         }
                     }
-                    least = least > split_reach ? least - split_reach : 0;
-                    most = most + split_reach + 1 < box.last - box.first ? most + split_reach + 1 : box.last - box.first;
-                    nodes[lane] = p + least * sd, lengths[lane] = most - least;
+                    found[lane] = any;
                 }
                 LANES {
                     if (lane == 0) {
-                        int found = 0;
-                        for (int n = 0; n < 32; ++n) found += lengths[n] > 0;
-                        places[0] = found ? add_to(counts + d, found) : 0;
+                        near[l] = 0;
+                        for (int n = 0; n < 32; ++n) near[l] |= found[n];
                     }
                 }
-                LANES {
-                    if (lengths[lane] > 0) {
-                        int to = places[0] + (d == 0 ? start_0 : d == 1 ? start_1 : start_2);
-                        for (int n = 0; n < lane; ++n) to += lengths[n] > 0;
-                        segments[2 * to] = nodes[lane], segments[2 * to + 1] = lengths[lane];
+                if (near[l] == 0) continue;
+            }
+            const int length = box.last - box.first;
+            LANES {
+                for (int line = lane; line < lines; line += 32) {
+                    int least = longest_segment + split_reach, most = -split_reach - 1;
+                    if (there(line)) {
+                        UNROLLED for (int s = -split_reach; s < longest_segment + split_reach; ++s)
+                            if (s < length + split_reach && load<real>(own + place_of(line) + (long long)s * sd) > real(0))
+                                least = s < least ? s : least, most = s;
                     }
+                    least = least > split_reach ? least - split_reach : 0;
+                    most = most + split_reach + 1 < length ? most + split_reach + 1 : length;
+                    nodes[line] = least, lengths[line] = most - least;
+                }
+            }
+            LANES {
+                found[lane] = 0;
+                for (int n = 0; n < of_lane; ++n) found[lane] += lengths[lane * of_lane + n] > 0;
+            }
+            LANES {
+                if (lane == 0) {
+                    int all = 0;
+                    for (int n = 0; n < 32; ++n) place[n] = all, all += found[n];
+                    const int first = all ? add_to(counts + d, all) : 0;
+                    for (int n = 0; n < 32; ++n) place[n] += first + (d == 0 ? start_0 : d == 1 ? start_1 : start_2);
+                }
+            }
+            LANES {
+                for (int line = lane * of_lane, to = place[lane]; line < (lane + 1) * of_lane; ++line) {
+                    if (lengths[line] <= 0) continue;
+                    segments[2 * to] = int(own - sensor) + place_of(line) + nodes[line] * sd;
+                    segments[2 * to + 1] = lengths[line], ++to;
                 }
             }
         }
+        LANES {}  // all have read `near` and `units`
     }
 }
 #endif

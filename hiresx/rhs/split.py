@@ -110,11 +110,13 @@ class SplitFused(Fused):
         """Return the launch that lists the segments along the index `directions`."""
         s, segments = self.state, self._segments
         (n0, n1, n2), (_, sj, sk) = s.size, s.strides
-        warps = min(DIRECTIONS * math.prod(self._boxes), WARPS * MULTIPROCESSORS)
+        units = DIRECTIONS * math.prod(self._boxes)
+        spread = next(n for n in range(math.ceil(0.618 * units), 2 * units) if math.gcd(n, units) == 1)
+        warps = min(units, 2 * WARPS * MULTIPROCESSORS)
         starts = {f"start_{d}": self._room(d)[0] for d in range(DIRECTIONS)}
         return self.program.call(
             "list_segments", (warps, 1, 1), warps=warps, directions=sum(1 << d for d in directions), corner=s.origin,
-            sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, sensor=s.array("shock_sensor"), counts=segments[:DIRECTIONS],
+            sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, spread=spread, sensor=s.array("shock_sensor"), counts=segments[:DIRECTIONS],
             segments=segments, **self.marks, **starts,
         )  # fmt: skip
 

@@ -107,7 +107,7 @@ def test_split_fluxes_and_rates(backend):
 
 def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, **sensor) -> None:
     """The rates of the split form in some directions, in chunks of planes, and the sensor."""
-    sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0} | sensor
+    sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0, "counts": None} | sensor
     if "sensor" in sensor:
         sensor |= {"tiles": np.ones(SHAPE, np.int8)}
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
