@@ -268,25 +268,14 @@ HD void sweep_line(long long p, int sd, int begin, int end, int n, stride sv,
 }
 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
-// stride of j, sd of the line; march: planes of a chunk of split_march.
+// stride of j, sd of the line.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
             const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-            const_work_field<HX_SENSORS> sensor, const_mark_field<HX_SENSORS> tiles, int march,
-            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
-            int walls, optional<rate_field<conserved_variables>> sums) {
-    int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
-    long long p = o + i + (long long)j * s2;
-#if HX_SENSORS
-    if (!senses_across(tiles + o, sensor + o, i, j, s2, sd, n, begin - split_reach, end + split_reach, march)) return;
-    int low = end + split_reach, high = begin - split_reach - 1;  // marked nodes, and the nodes whose rates they change
-    for (int s = begin - split_reach; s < end + split_reach; ++s)
-        if (load<real>(sensor + p + (long long)s * sd) > real(0)) low = s < low ? s : low, high = s;
-    if (high < low) return;
-    begin = low - split_reach > begin ? low - split_reach : begin;
-    end = high + split_reach + 1 < end ? high + split_reach + 1 : end;
-#else
-    (void)tiles, (void)march;
-#endif
+            const_work_field<HX_SENSORS> sensor, optional<const_work_field<gradient_variables>> viscous_flux,
+            rate_field<conserved_variables> r, int first, int walls,
+            optional<rate_field<conserved_variables>> sums) {
+    const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
+    const long long p = o + i + (long long)j * s2;
     sweep_line(p, sd, begin, end, n, sv, q, m, fields, sensor, viscous_flux, r, first, walls, sums);
 }
 
@@ -303,21 +292,13 @@ LINE_KERNEL(sweep_segments, int i, int j, int k, int threads, int sd, stride sv,
 }
 #endif
 
-#if HX_SENSORS
-// Elements of a part of a chunk of rows, two goes of a warp with what it visits beside them; at most 32 parts. The part of
-// element e of the chunk, as a bit.
-constexpr int row_part = 62;
-HD unsigned part_of_row(int e) { return 1u << (e < 0 ? 0 : e / row_part); }
-#endif
-
 // Rows along i, which with the ghosts between them lie one behind the other, as one line for each plane, so that all lanes
 // have work whatever n is: element e of plane k is node e % sj of row e / sj, a ghost from n on. i is the chunk, of
 // `chunk` of the (rows - 1) sj + n elements.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-           const_work_field<HX_SENSORS> sensor,
-           optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
-           int walls, optional<rate_field<conserved_variables>> sums) {
+           const_work_field<HX_SENSORS> sensor, optional<const_work_field<gradient_variables>> viscous_flux,
+           rate_field<conserved_variables> r, int first, int walls, optional<rate_field<conserved_variables>> sums) {
     // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
     constexpr int held = FUSED_WINDOW - 1, corrected = 2 * correction_reach - 1;
     SHARED real nodes[2][FUSED_F][32 + held];
@@ -327,134 +308,112 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     SHARED real minus[gas_variables][33], plus[gas_variables][32], fluxes[conserved_variables][33];
     SHARED mark rough[HX_LIMITER ? 33 : 1];
     SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], jumps[32 + corrected - 2];
-    const int elements = (rows - 1) * sj + n, chunk_begin = i * chunk;
-    const int chunk_end = elements - chunk_begin < chunk ? elements : chunk_begin + chunk;
+    const int elements = (rows - 1) * sj + n, begin = i * chunk, end = elements - begin < chunk ? elements : begin + chunk;
     const long long plane = o + (long long)k * sk;
     (void)j;
-#if HX_SENSORS
-    // A warp looks at all sensors of its chunk at once, and goes along those parts of it whose rates they change.
-    SHARED unsigned marks[32];
+#if !HX_SENSORS
+    (void)sensor;
+#endif
+    // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, jumps: of the one
+    // behind that; minus[0], fluxes[0], rough[0]: what lane 31 left
+    const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
+    // what depends on element base + s alone
+    const auto compute_node = [&](int now, int s) {
+        real flux[gas_variables];
+        fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + correction_reach]);
+        for (int v = 0; v < gas_variables; ++v) f[v][s + correction_reach] = flux[v];
+        for (int v = gas_variables; v < conserved_variables; ++v) at(now, s, FUSED_Q + v) /= at(now, s, FUSED_Q);
+    };
     LANES {
-        unsigned found = 0;
-        for (int e = chunk_begin - split_reach + lane; e < chunk_end + split_reach; e += 32)
-            found |= load<real>(sensor + plane + e) > real(0)
-                         ? part_of_row(e - split_reach - chunk_begin) | part_of_row(e + split_reach - chunk_begin)
-                         : 0u;
-        marks[lane] = found;
-    }
-    unsigned marked = 0;
-    for (int l = 0; l < 32; ++l) marked |= marks[l];
-    for (int begin = chunk_begin; begin < chunk_end; begin += row_part)
-#endif
-    {
-#if HX_SENSORS
-        if (!(marked & part_of_row(begin - chunk_begin))) continue;
-        const int end = chunk_end - begin < row_part ? chunk_end : begin + row_part;
-#else
-        (void)sensor;
-        const int begin = chunk_begin, end = chunk_end;
-#endif
-        // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, jumps: of the one
-        // behind that; minus[0], fluxes[0], rough[0]: what lane 31 left
-        const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
-        // what depends on element base + s alone
-        const auto compute_node = [&](int now, int s) {
-            real flux[gas_variables];
-            fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + correction_reach]);
-            for (int v = 0; v < gas_variables; ++v) f[v][s + correction_reach] = flux[v];
-            for (int v = gas_variables; v < conserved_variables; ++v) at(now, s, FUSED_Q + v) /= at(now, s, FUSED_Q);
-        };
-        LANES {
-            for (int s = lane; s < 32 + held; s += 32) {
-                const int e = begin - 1 - FUSED_REACH + s;
+        for (int s = lane; s < 32 + held; s += 32) {
+            const int e = begin - 1 - FUSED_REACH + s;
 #define HX_KEEP(v) nodes[0][v][s]
-                if (s > 0 && e < end + FUSED_REACH) FUSED_BEGIN(HX_KEEP, plane + e);
+            if (s > 0 && e < end + FUSED_REACH) FUSED_BEGIN(HX_KEEP, plane + e);
 #undef HX_KEEP
-            }
-            FETCHED;
         }
-        LANES {
-            if (lane > 0 && lane < corrected) compute_node(0, lane - correction_reach);
-        }
-        int node = (begin - 1 + sj) % sj;  // of lane 0
-        for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
+        FETCHED;
+    }
+    LANES {
+        if (lane > 0 && lane < corrected) compute_node(0, lane - correction_reach);
+    }
+    int node = (begin - 1 + sj) % sj;  // of lane 0
+    for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
 #define HX_KEEP(v) nodes[1 - now][v][held + lane]
 #define HX_COMING(v) coming[v][lane]
-            LANES {
-                const int e = base + 31 + FUSED_REACH + lane;
-                if (e < end + FUSED_REACH) FUSED_FETCH(HX_KEEP, HX_COMING, plane + e);
-            }
-            LANES {
-                const int e = base + lane;
-                if (e <= end) {
-                    real left[gas_variables], right[gas_variables];
+        LANES {
+            const int e = base + 31 + FUSED_REACH + lane;
+            if (e < end + FUSED_REACH) FUSED_FETCH(HX_KEEP, HX_COMING, plane + e);
+        }
+        LANES {
+            const int e = base + lane;
+            if (e <= end) {
+                real left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
-                    store_rough(rough + lane + 1, fused_states([&](int s, int v) { return at(now, lane + s, v); }, left, right));
+                store_rough(rough + lane + 1, fused_states([&](int s, int v) { return at(now, lane + s, v); }, left, right));
 #else
-                    if (e >= begin)
-                        store_rough(rough + lane + 1,
-                                    fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right));
+                if (e >= begin)
+                    store_rough(rough + lane + 1,
+                                fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right));
 #endif
-                    compute_node(now, lane + correction_reach - 1);
-                    for (int v = 0; v < gas_variables; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v];
-                }
+                compute_node(now, lane + correction_reach - 1);
+                for (int v = 0; v < gas_variables; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v];
             }
-            LANES {
-                for (int s = lane; s < 32 + corrected - 2; s += 32)
-                    jumps[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
-            }
-            LANES {  // the half point behind the node, of those next to nodes that are no ghosts
-                const int e = base + lane;
-                if (e >= begin && e <= end && place_in_row(node + lane, sj) <= n) {
-                    real left[gas_variables], right[gas_variables], flux[conserved_variables];
+        }
+        LANES {
+            for (int s = lane; s < 32 + corrected - 2; s += 32)
+                jumps[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
+        }
+        LANES {  // the half point behind the node, of those next to nodes that are no ghosts
+            const int e = base + lane;
+            if (e >= begin && e <= end && place_in_row(node + lane, sj) <= n) {
+                real left[gas_variables], right[gas_variables], flux[conserved_variables];
 #ifdef HX_INTERPOLATES_NODES
-                    for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
-                    const Rough<real> here = either(load_rough<real>(rough + lane), load_rough<real>(rough + lane + 1));
+                for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
+                const Rough<real> here = either(load_rough<real>(rough + lane), load_rough<real>(rough + lane + 1));
 #else
-                    for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
-                    const Rough<real> here = load_rough<real>(rough + lane + 1);
+                for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
+                const Rough<real> here = load_rough<real>(rough + lane + 1);
 #endif
-                    const real jump = largest_sensor<real>([&](int n) { return jumps[lane + n]; });
-                    const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
-                    const auto f_along = [&](int s, int v) { return f[v][lane + correction_reach - 1 + s]; };
-                    const auto field = [&](int s, int n) { return load<real>(fields + n * sv + plane + e - 1 + s); };
+                const real jump = largest_sensor<real>([&](int n) { return jumps[lane + n]; });
+                const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
+                const auto f_along = [&](int s, int v) { return f[v][lane + correction_reach - 1 + s]; };
+                const auto field = [&](int s, int n) { return load<real>(fields + n * sv + plane + e - 1 + s); };
 #if HX_SENSORS
-                    const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + plane + e - 1 + s); });
-                    for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
-                    if (share > real(0)) fused_hybrid(along, left, right, here, f_along, jump, field, share, flux);
+                const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + plane + e - 1 + s); });
+                for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
+                if (share > real(0)) fused_hybrid(along, left, right, here, f_along, jump, field, share, flux);
 #else
-                    fused_flux(along, left, right, here, f_along, jump, field, flux);
+                fused_flux(along, left, right, here, f_along, jump, field, flux);
 #endif
-                    fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
-                    for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
-                }
+                fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
+                for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
             }
-            LANES {
-                const int e = base + lane - 1, l = place_in_row(node + lane, sj) - 1;
-                if (e >= begin && e < end && l >= 0 && l < n) {
-                    real before[conserved_variables], after[conserved_variables];
-                    for (int v = 0; v < conserved_variables; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
-                    if (viscous_flux) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
-                    const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
-                    fused_difference(r, plane + e, 1ll, sv, l, n, before, after, diffusive_flux, first, walls, sums);
-                }
+        }
+        LANES {
+            const int e = base + lane - 1, l = place_in_row(node + lane, sj) - 1;
+            if (e >= begin && e < end && l >= 0 && l < n) {
+                real before[conserved_variables], after[conserved_variables];
+                for (int v = 0; v < conserved_variables; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
+                if (viscous_flux) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
+                const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
+                fused_difference(r, plane + e, 1ll, sv, l, n, before, after, diffusive_flux, first, walls, sums);
             }
-            LANES {
-                if (lane < corrected) {
-                    pressure[lane] = pressure[lane + 32];
-                    for (int v = 0; v < gas_variables; ++v) f[v][lane] = f[v][lane + 32];
-                }
-                if (lane < held)
-                    for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
-                if (lane < gas_variables) minus[lane][0] = minus[lane][32];
-                if (HX_LIMITER && lane == 0) rough[0] = rough[32];
-                for (int v = lane; v < conserved_variables; v += 32) fluxes[v][0] = fluxes[v][32];
-                FETCHED;
-                if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE(HX_KEEP, HX_COMING);
+        }
+        LANES {
+            if (lane < corrected) {
+                pressure[lane] = pressure[lane + 32];
+                for (int v = 0; v < gas_variables; ++v) f[v][lane] = f[v][lane + 32];
             }
+            if (lane < held)
+                for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
+            if (lane < gas_variables) minus[lane][0] = minus[lane][32];
+            if (HX_LIMITER && lane == 0) rough[0] = rough[32];
+            for (int v = lane; v < conserved_variables; v += 32) fluxes[v][0] = fluxes[v][32];
+            FETCHED;
+            if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE(HX_KEEP, HX_COMING);
+        }
 #undef HX_COMING
 #undef HX_KEEP
-        }
     }
 }
 #endif

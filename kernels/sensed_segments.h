@@ -27,29 +27,15 @@ struct SegmentBox {
         const int whole = d == 0 ? HX_TILE_I : d == 1 ? HX_TILE_J : segment_planes;
         last = length - first < whole ? length : first + whole;
     }
-    // Whether a mark (sensed_tiles.h) at (i, j) tells of planes low..high-1.
-    HD bool marked(const mark *tiles, int i, int j, int low, int high, int sj, int sk, int march) const {
-        if (i < 0 || i >= n[0] || j < 0 || j >= n[1]) return false;
-        bool found = false;
-        int s = low < 0 ? 0 : low, in_period = s % march;
-        s -= in_period % sensed_planes, in_period -= in_period % sensed_planes;
-        while (s < n[2] && s < high) {
-            found |= load_mask<real>(tiles + i + (long long)j * sj + (long long)s * sk);
-            const int next = in_period + sensed_planes < march ? in_period + sensed_planes : march;
-            s += next - in_period, in_period = next < march ? next : 0;
-        }
-        return found;
-    }
     // What may change rates in it: bit 0 for sensors of nodes, 1 and 2 for those of ghosts behind and ahead.
     HD int near(const mark *tiles, int sj, int sk, int march) const {
-        const int beyond = d == 2 ? split_reach : 0, low = at[2] - beyond, high = at[2] + segment_planes + beyond;
-        bool found = marked(tiles, at[0], at[1], low, high, sj, sk, march);
-        if (d == 0)
-            found = found | marked(tiles, at[0] - HX_TILE_I, at[1], low, high, sj, sk, march) |
-                    marked(tiles, at[0] + HX_TILE_I, at[1], low, high, sj, sk, march);
-        if (d == 1)
-            found = found | marked(tiles, at[0], at[1] - HX_TILE_J, low, high, sj, sk, march) |
-                    marked(tiles, at[0], at[1] + HX_TILE_J, low, high, sj, sk, march);
+        const int beside = d == 0 ? HX_TILE_I : d == 1 ? HX_TILE_J : 0, beyond = d == 2 ? split_reach : 0;
+        const mark *const own = tiles + at[0] + (long long)at[1] * sj;
+        bool found = false;
+        for (int s = -beside; s <= beside; s += beside ? beside : 1)
+            if (d == 2 || (first + s >= 0 && first + s < length))
+                found |= senses(own + s * (d == 1 ? (long long)sj : 1ll), at[2] - beyond, at[2] + segment_planes + beyond,
+                                n[2], sk, march);
         return int(found) | (first == 0) << 1 | (last == length) << 2;
     }
 };

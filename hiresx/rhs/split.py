@@ -10,7 +10,7 @@ from hiresx.device.interface import Call
 from hiresx.device.wrappers import TILE
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import ENDS, LANES, MULTIPROCESSORS, WARPS, march_chunk, resident_lines
+from hiresx.rhs.chunks import MULTIPROCESSORS, WARPS, march_chunk, resident_lines
 from hiresx.rhs.fused import Fused
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments
 
@@ -57,10 +57,8 @@ class SplitDecomposed(InviscidPlan):
 class SplitFused(Fused):
     """Plan of the split form for GPUs, without work memory. One kernel computes all directions at once: a block of
     threads processes a tile of grid lines along k, plane by plane (kernels/split_march.h). In the hybrid scheme further
-    launches add the difference between the AFWENO flux and the split flux, weighted by the shock sensor. They do
-    nothing in segments of grid lines in which the sensor is 0."""
-
-    longest, longest_row = 32, 4 * (2 * LANES - ENDS)
+    launches add the difference between the AFWENO flux and the split flux, weighted by the shock sensor: in segments of
+    grid lines that a kernel lists (kernels/sensed_segments.h), or everywhere if the weight has a floor above 0."""
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
@@ -69,7 +67,7 @@ class SplitFused(Fused):
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
         """Return the kernel launches that compute the inviscid terms along the index `directions`: the split form in
-        all of them, then the launches of each direction (`launches`). If `first` is true the split form sets the
+        all of them, then the list of segments, then the launches of each direction (`launches`). If `first` is true the split form sets the
         right-hand side, otherwise it adds to it. In the hybrid scheme the split form is computed by the launch of
         `with_sensor` and is left out here."""
         march = [self._march(directions, first)] if directions and not self.state.layout.has("shock_sensor") else []
@@ -78,11 +76,12 @@ class SplitFused(Fused):
 
     def with_sensor(self, sensor: Call) -> Call:
         """Return a launch that replaces `sensor`, the launch that computes the shock sensor. It computes the sensor,
-        marks the tiles of nodes in which it acts, and sets the right-hand side to the split form in all directions."""
+        marks the tiles of nodes in which it acts, and sets the right-hand side to the split form in all directions. It
+        also empties the lists of segments."""
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
         counts = None if self._segments is None else self._segments[:DIRECTIONS]
         return self._march(
-            self.state.active, True, tiles=self.marks["tiles"], counts=counts,
+            self.state.active, True, tiles=self.state.array("sensed_tiles"), counts=counts,
             **{name: sensor.arguments[name] for name in names},
         )  # fmt: skip
 
@@ -117,7 +116,7 @@ class SplitFused(Fused):
         return self.program.call(
             "list_segments", (warps, 1, 1), warps=warps, directions=sum(1 << d for d in directions), corner=s.origin,
             sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, spread=spread, sensor=s.array("shock_sensor"), counts=segments[:DIRECTIONS],
-            segments=segments, **self.marks, **starts,
+            segments=segments, tiles=s.array("sensed_tiles"), march=self._planes_of_chunk, **starts,
         )  # fmt: skip
 
     def _sweep_segments(self, d: int) -> Call:
@@ -131,14 +130,6 @@ class SplitFused(Fused):
             m=s.areas[d], r=s.r, count=segments[d : d + 1], segments=segments[2 * begin : 2 * end],
             **flux_arguments(s, d),
         )  # fmt: skip
-
-    @property
-    def marks(self) -> dict[str, Any]:
-        """Arguments of the kernel `sweep_across`, as in the base class. `march`: the number of planes along k that a
-        thread block of the split form processes. `tiles`: in the hybrid scheme, the field that marks the tiles in which
-        the sensor acts."""
-        tiles = self.state.array("sensed_tiles")
-        return {"march": self._planes_of_chunk} | ({} if tiles is None else {"tiles": tiles})
 
     @property
     def _planes_of_chunk(self) -> int:
