@@ -5,6 +5,7 @@
 constexpr int segment_planes = 16;
 constexpr int longest_segment = 16;
 static_assert(HX_TILE_I <= longest_segment && HX_TILE_J <= longest_segment && segment_planes <= longest_segment, "");
+static_assert(HX_TILE_I >= split_reach && HX_TILE_J >= split_reach, "a sensor changes rates in the next tile at most");
 
 // `count` before it increases by `more`.
 HD int add_to(int *count, int more) {

@@ -73,7 +73,7 @@ def march_chunk(n: int, tiles: int) -> int:
 
 
 def resident_lines(itemsize: int) -> int:
-    """Return the number of threads of a kernel that marches along lines which a device runs at a time. `itemsize`: bytes
+    """Return the number of threads that a device runs at a time of a kernel that marches along lines. `itemsize`: bytes
     of a real number."""
     return MULTIPROCESSORS * BLOCK * (len(SHARING[min(itemsize, max(SHARING))]) - 1)
 

@@ -67,9 +67,9 @@ class SplitFused(Fused):
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
         """Return the kernel launches that compute the inviscid terms along the index `directions`: the split form in
-        all of them, then the list of segments, then the launches of each direction (`launches`). If `first` is true the split form sets the
-        right-hand side, otherwise it adds to it. In the hybrid scheme the split form is computed by the launch of
-        `with_sensor` and is left out here."""
+        all of them, the lists of segments, then the launches of each direction (`launches`). If `first` is true the
+        split form sets the right-hand side, otherwise it adds to it. In the hybrid scheme the split form is computed by
+        the launch of `with_sensor` and is left out here."""
         march = [self._march(directions, first)] if directions and not self.state.layout.has("shock_sensor") else []
         listed = [self._list_segments(directions)] if directions and self._segments is not None else []
         return [*march, *listed, *super().together(directions, False)]
@@ -115,8 +115,8 @@ class SplitFused(Fused):
         starts = {f"start_{d}": self._room(d)[0] for d in range(DIRECTIONS)}
         return self.program.call(
             "list_segments", (warps, 1, 1), warps=warps, directions=sum(1 << d for d in directions), corner=s.origin,
-            sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, spread=spread, sensor=s.array("shock_sensor"), counts=segments[:DIRECTIONS],
-            segments=segments, tiles=s.array("sensed_tiles"), march=self._planes_of_chunk, **starts,
+            sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, spread=spread, march=self._planes_of_chunk, segments=segments,
+            counts=segments[:DIRECTIONS], sensor=s.array("shock_sensor"), tiles=s.array("sensed_tiles"), **starts,
         )  # fmt: skip
 
     def _sweep_segments(self, d: int) -> Call:
@@ -143,9 +143,10 @@ class SplitFused(Fused):
         ni, nj, n = s.size
         chunk = self._planes_of_chunk
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
+        sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0, "counts": None} | sensor
         return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,
-            m=s.metrics, r=s.r, first=int(first), **({"threshold": 1.0, "smooth": 0, "floor": 0.0, "counts": None} | sensor),
+            m=s.metrics, r=s.r, first=int(first), **sensor,
         )  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
