@@ -37,7 +37,7 @@ struct SegmentBox {
             if (d == 2 || (first + s >= 0 && first + s < length))
                 found |= senses(own + s * (d == 1 ? (long long)sj : 1ll), at[2] - beyond, at[2] + segment_planes + beyond,
                                 n[2], sk, march);
-        return int(found) | (first == 0) << 1 | (last == length) << 2;
+        return int(found) | (first == 0) << 1 | (last + split_reach > length) << 2;
     }
 };
 
