@@ -213,6 +213,17 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
         np.testing.assert_allclose(listed, rates, rtol=0, atol=2e-14 * largest)
 
 
+def test_marks_of_a_single_node():
+    """The mark of a tile is at the first of its planes, also if the sensor is 0 in this plane."""
+    q = np.empty((5, *SHAPE))
+    q[:] = conservative(np.array([1.0, 0.2, 0.1, -0.1, 0.8])[:, None, None, None])
+    q[0, 3 + 2, 3 + 3, 3 + 3] *= 1.5
+    (m, jacobian), kernels = geometry(), program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    sensor, given = np.zeros(SHAPE), {"threshold": 0.02, "smooth": 0}
+    march(kernels, [0, 1, 2], q, m, np.zeros((5, *SHAPE)), 1, jacobian=jacobian, sensor=sensor, **given)
+    assert sorted({int(k) for k in np.nonzero(sensor)[0]}) == [4, 5, 6]
+
+
 @pytest.mark.parametrize("d", range(3))
 def test_a_mark_anywhere_on_a_line(d):
     """One node or ghost whose sensor is above 0 changes the rates of the nodes that its flux reaches, whichever tiles
