@@ -69,6 +69,7 @@ ROW_KERNEL(list_segments, int i, int j, int k, int warps, int directions, int co
             const int sd = d == 0 ? 1 : d == 1 ? sj : sk, sa = d == 0 ? sj : 1, so = d == 2 ? sj : sk;
             const int na = d == 0 ? n1 - box.at[1] : n0 - box.at[0], no = d == 2 ? n1 - box.at[1] : n2 - box.at[2];
             const work_real *const own = sensor + corner + box.at[0] + (long long)box.at[1] * sj + (long long)box.at[2] * sk;
+            const int length = box.last - box.first;
             const auto place_of = [&](int line) { return line % across * sa + line / across * so; };
             const auto there = [&](int line) {
                 return line / across < other && line % across < na && line / across < no;
@@ -76,12 +77,13 @@ ROW_KERNEL(list_segments, int i, int j, int k, int warps, int directions, int co
             if (!(bits & 1)) {  // ghosts alone
                 LANES {
                     int any = 0;
-                    UNROLLED for (int n = 0; n < of_lane; ++n) {
-                        const int line = lane + 32 * n;
-                        if (!there(line)) continue;
-                        for (int s = 1; s <= split_reach; ++s) {
-                            if (bits & 2) any |= load<real>(own + place_of(line) - (long long)s * sd) > real(0);
-                            if (bits & 4) any |= load<real>(own + place_of(line) + (box.last - box.first + s - 1ll) * sd) > real(0);
+                    for (int side = 2; side <= 4; side += 2) {
+                        if (!(bits & side)) continue;
+                        const long long ghost = side == 2 ? -1 : length, further = side == 2 ? -1 : 1;
+                        UNROLLED for (int n = 0; n < of_lane; ++n) {
+                            const int line = there(lane + 32 * n) ? lane + 32 * n : 0;
+                            for (int s = 0; s < split_reach; ++s)
+                                any |= load<real>(own + place_of(line) + (ghost + s * further) * sd) > real(0);
                         }
                     }
                     found[lane] = any;
@@ -94,13 +96,16 @@ ROW_KERNEL(list_segments, int i, int j, int k, int warps, int directions, int co
                 }
                 if (near[l] == 0) continue;
             }
-            const int length = box.last - box.first;
             LANES {
                 for (int line = lane; line < lines; line += 32) {
                     int least = longest_segment + split_reach, most = -split_reach - 1;
                     if (there(line)) {
+                        real found[longest_segment + 2 * split_reach];  // all on their way at once
                         UNROLLED for (int s = -split_reach; s < longest_segment + split_reach; ++s)
-                            if (s < length + split_reach && load<real>(own + place_of(line) + (long long)s * sd) > real(0))
+                            found[s + split_reach] = load<real>(
+                                own + place_of(line) + (long long)(s < length + split_reach ? s : 0) * sd);
+                        UNROLLED for (int s = -split_reach; s < longest_segment + split_reach; ++s)
+                            if (s < length + split_reach && found[s + split_reach] > real(0))
                                 least = s < least ? s : least, most = s;
                     }
                     least = least > split_reach ? least - split_reach : 0;
