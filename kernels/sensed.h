@@ -20,6 +20,7 @@ template <class T> struct Largest {
         above = select(more, other, above), below = select(more, whole, below);
     }
     HD T value() const { return above * reciprocal(below); }
+    HD auto exceeds(T least) const { return above > least * below; }
 };
 
 // Divergence and curl of the velocity by differences of the next nodes, times twice the volume, and the square of the
