@@ -222,8 +222,19 @@ HD void sweep_line(long long p, int sd, int begin, int end, int n, stride sv,
 #ifdef HX_INTERPOLATES_NODES
     store_rough(&OWN(kept, sweep_across_own - 1), fused_states(at, left, right));
 #endif
+#if HX_SENSORS
+    real shares[2 * split_reach], ahead_share = real(0);  // of nodes h + 1 - split_reach and following, and of the one behind
+    for (int s = 0; s < 2 * split_reach; ++s) shares[s] = load<real>(sensor + p + (s + 1ll - split_reach) * sd);
+#endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
         FETCHED;
+#if HX_SENSORS
+        if (h >= begin) {
+            for (int s = 1; s < 2 * split_reach; ++s) shares[s - 1] = shares[s];
+            shares[2 * split_reach - 1] = ahead_share;
+        }
+        if (h + 1 < end) ahead_share = load<real>(sensor + p + (split_reach + 1ll) * sd);
+#endif
 #define HX_COMING(v) OWN(coming, v)
 #define HX_KEEP(v) HX_KEPT(FUSED_REACH, v)
         if (h >= begin) FUSED_ARRIVE(HX_KEEP, HX_COMING);
@@ -250,7 +261,7 @@ HD void sweep_line(long long p, int sd, int begin, int end, int n, stride sv,
         const auto f = [&](int s, int v) { return at(s, FUSED_F + v); };
         const auto field = [&](int s, int n) { return load<real>(fields + n * sv + p + (long long)s * sd); };
 #if HX_SENSORS
-        const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + p + (long long)s * sd); });
+        const real share = hybrid_share<real>([&](int s) { return shares[s + split_reach - 1]; });
         for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
         if (share > real(0)) fused_hybrid(at, left, right, rough, f, jump, field, share, flux);
 #else
