@@ -291,25 +291,39 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 }
 
 #if HX_SENSORS
-// Segments of lines (sensed_segments.h), `count[0]` of them, which `threads` threads take in turn, i the number of one.
+// Listed segments of lines (sensed_segments.h), `count[0]` of them, which `threads` threads take in turn, i the number of
+// one. If there are more than `limit`, then all lines, in chunks of `chunk` of their n nodes: node 0 of line l is node
+// (l % width, l / width) from `corner` on, with the strides 1 and s2.
 constexpr int sweep_segments_own = sweep_across_own;
-LINE_KERNEL(sweep_segments, int i, int j, int k, int threads, int sd, stride sv,
+LINE_KERNEL(sweep_segments, int i, int j, int k, int threads, int limit, int corner, int s2, int sd, int width, int lines,
+            int n, int chunk, stride sv,
             const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
             const_work_field<HX_SENSORS> sensor, rate_field<conserved_variables> r, const int *count,
             const int *segments) {
     (void)j, (void)k;
-    for (int s = i; s < count[0]; s += threads)
-        sweep_line(segments[2 * s], sd, 0, segments[2 * s + 1], 0, sv, q, m, fields, sensor, nullptr, r, 0, 0, nullptr);
+    const bool listed = count[0] <= limit;
+    const int all = listed ? count[0] : (n + chunk - 1) / chunk * lines;
+    for (int s = i; s < all; s += threads) {
+        int node, length;
+        if (listed) {
+            node = segments[2 * s], length = segments[2 * s + 1];
+        } else {
+            const int line = s % lines, begin = s / lines * chunk;
+            node = corner + line % width + line / width * s2 + begin * sd;
+            length = n - begin < chunk ? n - begin : chunk;
+        }
+        sweep_line(node, sd, 0, length, 0, sv, q, m, fields, sensor, nullptr, r, 0, 0, nullptr);
+    }
 }
 #endif
 
-// Rows along i, which with the ghosts between them lie one behind the other, as one line for each plane, so that all lanes
-// have work whatever n is: element e of plane k is node e % sj of row e / sj, a ghost from n on. i is the chunk, of
-// `chunk` of the (rows - 1) sj + n elements.
-ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
-           const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-           const_work_field<HX_SENSORS> sensor, optional<const_work_field<gradient_variables>> viscous_flux,
-           rate_field<conserved_variables> r, int first, int walls, optional<rate_field<conserved_variables>> sums) {
+// Elements begin..end-1 of the rows of a plane, which with the ghosts between them lie one behind the other, as one line, so
+// that all lanes have work whatever n is: element e is node e % sj of row e / sj, a ghost from n on.
+HD void sweep_rows(long long plane, int sj, int begin, int end, int n, stride sv,
+                   const_state_field<conserved_variables> q, const_work_field<3> m,
+                   const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
+                   const work_real *viscous_flux, rate_field<conserved_variables> r, int first, int walls,
+                   rate_field<conserved_variables> sums) {
     // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
     constexpr int held = FUSED_WINDOW - 1, corrected = 2 * correction_reach - 1;
     SHARED real nodes[2][FUSED_F][32 + held];
@@ -319,9 +333,6 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     SHARED real minus[gas_variables][33], plus[gas_variables][32], fluxes[conserved_variables][33];
     SHARED mark rough[HX_LIMITER ? 33 : 1];
     SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], jumps[32 + corrected - 2];
-    const int elements = (rows - 1) * sj + n, begin = i * chunk, end = elements - begin < chunk ? elements : begin + chunk;
-    const long long plane = o + (long long)k * sk;
-    (void)j;
 #if !HX_SENSORS
     (void)sensor;
 #endif
@@ -427,4 +438,31 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
 #undef HX_KEEP
     }
 }
+
+// Rows along i, each plane of them as one line of (rows - 1) sj + n elements, i its chunk of `chunk` elements.
+ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
+           const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+           const_work_field<HX_SENSORS> sensor, optional<const_work_field<gradient_variables>> viscous_flux,
+           rate_field<conserved_variables> r, int first, int walls, optional<rate_field<conserved_variables>> sums) {
+    const int elements = (rows - 1) * sj + n, begin = i * chunk, end = elements - begin < chunk ? elements : begin + chunk;
+    (void)j;
+    sweep_rows(o + (long long)k * sk, sj, begin, end, n, sv, q, m, fields, sensor, viscous_flux, r, first, walls, sums);
+}
+
+#if HX_SENSORS
+// The same if there are more than `limit` segments along i, by `warps` warps that take the chunks of all planes in turn.
+ROW_KERNEL(sweep_all_along, int i, int j, int k, int warps, int limit, int corner, int sj, int sk, int n, int rows,
+           int planes, int chunk, stride sv, const_state_field<conserved_variables> q, const_work_field<3> m,
+           const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
+           rate_field<conserved_variables> r, const int *count) {
+    const int elements = (rows - 1) * sj + n, chunks = (elements + chunk - 1) / chunk;
+    (void)j, (void)k;
+    if (count[0] <= limit) return;
+    for (int s = i; s < chunks * planes; s += warps) {
+        const int begin = s % chunks * chunk, end = elements - begin < chunk ? elements : begin + chunk;
+        const long long plane = corner + (long long)(s / chunks) * sk;
+        sweep_rows(plane, sj, begin, end, n, sv, q, m, fields, sensor, nullptr, r, 0, 0, nullptr);
+    }
+}
+#endif
 #endif

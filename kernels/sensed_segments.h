@@ -41,11 +41,11 @@ struct SegmentBox {
     }
 };
 
-// Warp i of `warps` looks for segments along the directions of which `directions` has the bits, in blocks of n0 x n1 x n2
-// nodes, the first one at `corner`. Boxes are taken `spread` apart, since marked ones lie side by side. counts: of the
+// A warp looks for segments along the directions of which `directions` has the bits, in blocks of n0 x n1 x n2
+// nodes, the first one at `corner`, in `share` boxes that are `spread` apart, since marked ones lie side by side. counts: of the
 // segments of each direction; a segment is two numbers, its first node and how many it has, those of direction d from
 // segments[2 * start_d] on. march: planes of a chunk of split_march.
-ROW_KERNEL(list_segments, int i, int j, int k, int warps, int directions, int corner, int sj, int sk, int n0, int n1, int n2,
+ROW_KERNEL(list_segments, int i, int j, int k, int share, int directions, int corner, int sj, int sk, int n0, int n1, int n2,
            int spread, int march, const_work_field<1> sensor, const_mark_field<1> tiles, int *counts, int *segments,
            int start_0, int start_1, int start_2) {
     constexpr int lines = longest_segment * longest_segment, of_lane = lines / 32;
@@ -53,12 +53,12 @@ ROW_KERNEL(list_segments, int i, int j, int k, int warps, int directions, int co
     const int boxes = (n0 + HX_TILE_I - 1) / HX_TILE_I * ((n1 + HX_TILE_J - 1) / HX_TILE_J) *
                       ((n2 + segment_planes - 1) / segment_planes);
     (void)j, (void)k;
-    for (int begin = i; begin < 3 * boxes; begin += 32 * warps) {
+    const int last = (i + 1) * share < 3 * boxes ? (i + 1) * share : 3 * boxes;
+    for (int begin = i * share; begin < last; begin += 32) {
         LANES {
-            const long long at = begin + (long long)lane * warps;
-            const int unit = int(at * spread % (3 * boxes)), d = unit / boxes;
+            const int unit = int((long long)(begin + lane) * spread % (3 * boxes)), d = unit / boxes;
             units[lane] = unit, near[lane] = 0;
-            if (at < 3 * boxes && (directions >> d & 1))
+            if (begin + lane < last && (directions >> d & 1))
                 near[lane] = SegmentBox(unit % boxes, d, n0, n1, n2).near(tiles + corner, sj, sk, march);
         }
         for (int l = 0; l < 32; ++l) {

@@ -10,7 +10,7 @@ from hiresx.device.interface import Call
 from hiresx.device.wrappers import TILE
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import MULTIPROCESSORS, WARPS, march_chunk, resident_lines
+from hiresx.rhs.chunks import MULTIPROCESSORS, WARPS, line_chunk, march_chunk, resident_lines, row_chunk
 from hiresx.rhs.fused import Fused
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments
 
@@ -111,25 +111,44 @@ class SplitFused(Fused):
         (n0, n1, n2), (_, sj, sk) = s.size, s.strides
         units = DIRECTIONS * math.prod(self._boxes)
         spread = next(n for n in range(math.ceil(0.618 * units), 2 * units) if math.gcd(n, units) == 1)
-        warps = min(units, 2 * WARPS * MULTIPROCESSORS)
+        share = -(-units // (2 * WARPS * MULTIPROCESSORS))
         starts = {f"start_{d}": self._room(d)[0] for d in range(DIRECTIONS)}
         return self.program.call(
-            "list_segments", (warps, 1, 1), warps=warps, directions=sum(1 << d for d in directions), corner=s.origin,
+            "list_segments", (-(-units // share), 1, 1), share=share, directions=sum(1 << d for d in directions), corner=s.origin,
             sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, spread=spread, march=self._planes_of_chunk, segments=segments,
             counts=segments[:DIRECTIONS], sensor=s.array("shock_sensor"), tiles=s.array("sensed_tiles"), **starts,
         )  # fmt: skip
 
-    def _sweep_segments(self, d: int) -> Call:
-        """Return the launch that adds the difference between the hybrid and the split flux along the index direction
-        `d` in the listed segments."""
+    def _sweep_segments(self, d: int) -> list[Call]:
+        """Return the launches that add the difference between the hybrid and the split flux along the index direction
+        `d`: in the listed segments, or everywhere if these are too many."""
         s, segments = self.state, self._segments
         begin, end = self._room(d)
-        threads = min(end - begin, resident_lines(np.dtype(s.real).itemsize))
-        return self.program.call(
-            "sweep_segments", (threads, 1, 1), threads=threads, sd=s.strides[d], sv=s.variable_stride, q=s.q,
-            m=s.areas[d], r=s.r, count=segments[d : d + 1], segments=segments[2 * begin : 2 * end],
-            **flux_arguments(s, d),
-        )  # fmt: skip
+        itemsize = np.dtype(s.real).itemsize
+        threads = min(end - begin, resident_lines(itemsize))
+        other, limit = 3 - d if d else 1, (end - begin) * (7 if d else 4) // 8
+        lines = s.size[0] * s.size[other] if d else 0
+        fields = {"sv": s.variable_stride, "q": s.q, "m": s.areas[d], "r": s.r, **flux_arguments(s, d)}
+        fields |= {"count": segments[d : d + 1], "limit": limit, "corner": s.origin, "n": s.size[d]}
+        found = [
+            self.program.call(
+                "sweep_segments", (threads, 1, 1), threads=threads, s2=s.strides[other], sd=s.strides[d],
+                width=s.size[0], lines=lines, chunk=line_chunk(s.size[d], self._of_all(max(lines, 1)), itemsize),
+                segments=segments[2 * begin : 2 * end], **fields,
+            )
+        ]  # fmt: skip
+        if d == 0:
+            (n, rows, planes), (_, sj, sk) = s.size, s.strides
+            elements = (rows - 1) * sj + n
+            chunk = row_chunk(elements, self._of_all(planes))
+            warps = min(planes * -(-elements // chunk), WARPS * MULTIPROCESSORS)
+            found.append(
+                self.program.call(
+                    "sweep_all_along", (warps, 1, 1), warps=warps, sj=sj, sk=sk, rows=rows, planes=planes, chunk=chunk,
+                    **fields,
+                )
+            )  # fmt: skip
+        return found
 
     @property
     def _planes_of_chunk(self) -> int:
@@ -156,7 +175,8 @@ class SplitFused(Fused):
         side."""
         s, calls = self.state, []
         if s.layout.has("shock_sensor"):
-            calls.append(self.sweep(d, False, frozenset()) if self._segments is None else self._sweep_segments(d))
+            whole = self._segments is None
+            calls += [self.sweep(d, False, frozenset())] if whole else self._sweep_segments(d)
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)
             calls.append(
