@@ -147,25 +147,45 @@ def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, 
 
 
 def sweep_listed(
-    kernels, d: int, q, area, sensor: np.ndarray, rates: np.ndarray, marks=None, march=PLANES, warps=3, threads=4
+    kernels,
+    d: int,
+    q,
+    area,
+    sensor: np.ndarray,
+    rates: np.ndarray,
+    marks=None,
+    march=PLANES,
+    warps=3,
+    threads=4,
+    listed=True,
 ) -> list[tuple[int, int]]:
     """The same in the segments that a sensor lists. They are returned in order: their first nodes and lengths. `marks`:
-    the field `sensed_tiles`, in chunks of `march` planes. `warps`, `threads`: those that share the work."""
+    the field `sensed_tiles`, in chunks of `march` planes. `warps`, `threads`: those that share the work. `listed`: false
+    if there are too many segments, so that all lines are swept."""
     (n0, n1, _), n2 = SIZE, sensor.shape[0] - 6
     marks = np.maximum(tiles(sensor), 0) if marks is None else marks
     room, counts = n0 * n1 * n2, np.zeros(3, np.int32)
+    (ti, tj), (other, s2) = wrappers.TILE, ((n2, STRIDES[2]) if d == 1 else (n1, STRIDES[1]))
+    share = -(-3 * -(-n0 // ti) * -(-n1 // tj) * -(-n2 // 16) // warps)
     segments = np.full(6 * room, -1, np.int32)
     kernels.launch(
-        "list_segments", (warps, 1, 1), warps=warps, directions=1 << d, corner=ORIGIN, sj=STRIDES[1], sk=STRIDES[2],
+        "list_segments", (warps, 1, 1), share=share, directions=1 << d, corner=ORIGIN, sj=STRIDES[1], sk=STRIDES[2],
         n0=n0, n1=n1, n2=n2, spread=1, march=march, sensor=sensor, tiles=marks, counts=counts, segments=segments,
         start_0=0, start_1=room, start_2=2 * room,
     )  # fmt: skip
     assert not counts[[e for e in range(3) if e != d]].any()
     own = segments[2 * d * room : 2 * (d + 1) * room]
+    place = {"corner": ORIGIN, "n": (n0, n1, n2)[d], "limit": counts[d] if listed else 0}
+    fields = {"sv": q[0].size, "q": q, "m": area, "sensor": sensor, "r": rates, "count": counts[d:]}
     kernels.launch(
-        "sweep_segments", (threads, 1, 1), threads=threads, sd=STRIDES[d], sv=q[0].size, q=q, m=area, sensor=sensor,
-        r=rates, count=counts[d:], segments=own,
+        "sweep_segments", (threads, 1, 1), threads=threads, s2=s2, sd=STRIDES[d], width=n0, chunk=4,
+        lines=n0 * other if d else 0, segments=own, **place, **fields,
     )  # fmt: skip
+    if d == 0:
+        kernels.launch(
+            "sweep_all_along", (warps, 1, 1), warps=warps, sj=STRIDES[1], sk=STRIDES[2], rows=n1, planes=n2, chunk=40,
+            **place, **fields,
+        )  # fmt: skip
     assert (segments >= 0).sum() == 2 * counts[d] and (own[: 2 * counts[d]] >= 0).all()
     return sorted((int(first), int(length)) for first, length in own[: 2 * counts[d]].reshape(-1, 2))
 
@@ -276,11 +296,13 @@ def test_no_result_depends_on_who_lists_and_takes_segments(d):
     q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
     area, kernels = geometry()[0][3 * d : 3 * d + 3], program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
     sensor = np.where(random(7).uniform(size=SHAPE) > 0.97, 0.5, 0.0)
-    rates, segments = np.zeros((3, 5, *SHAPE)), []
+    rates, segments, every = np.zeros((3, 5, *SHAPE)), [], np.zeros((5, *SHAPE))
     for r, warps, threads in zip(rates, (1, 7, 500), (1, 5, 4000), strict=True):
         segments.append(sweep_listed(kernels, d, q, area, sensor, r, warps=warps, threads=threads))
     assert len(segments[0]) > 20 and segments[0] == segments[1] == segments[2]
     assert np.array_equal(rates[0], rates[1]) and np.array_equal(rates[0], rates[2])
+    sweep_listed(kernels, d, q, area, sensor, every, listed=False)
+    assert np.abs(every - rates[0]).max() < 1e-14 * np.abs(every).max()
 
 
 def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
