@@ -3,18 +3,12 @@
 // from h on; smooth: t^2 (3 - 2 t), t = x/h - 1/2, from h/2 to 3 h/2.
 #include "../scheme.h"
 
-// Whether what a sensor finds may exceed `least`, of one that tells without a division; else always.
-template <class T, class Found>
-HD auto may_exceed(const Found &sensor, const Primitive<T> &own, T least, int) -> decltype(sensor.exceeds(own, least)) {
-    return sensor.exceeds(own, least);
-}
-template <class T, class Found> HD auto may_exceed(const Found &, const Primitive<T> &, T least, long) { return least > T(real(0)); }
-
 // Of a sensor that has got all directions of a node.
 template <class T>
 HD T shock_share(const Sensor<T> &sensor, const Primitive<T> &own, T inverse_volume, real threshold, int smooth,
                  real floor) {
-    if (!anywhere(may_exceed(sensor, own, T(real(0.49) * threshold), 0))) return T(floor);
+    // both blendings begin at h/2 or above, here less what round-off may add
+    if (!anywhere(sensor.may_exceed(own, T(real(0.49) * threshold)))) return T(floor);
     const T found = sensor.value(own, inverse_volume);
     T t = found * reciprocal(threshold) - real(0.5);
     t = smaller(larger(t, T(real(0))), T(real(1)));

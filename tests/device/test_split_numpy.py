@@ -160,8 +160,8 @@ def sweep_listed(
     listed=True,
 ) -> list[tuple[int, int]]:
     """The same in the segments that a sensor lists. They are returned in order: their first nodes and lengths. `marks`:
-    the field `sensed_tiles`, in chunks of `march` planes. `warps`, `threads`: those that share the work. `listed`: false
-    if there are too many segments, so that all lines are swept."""
+    the field `sensed_tiles`, in chunks of `march` planes. `warps`, `threads`: those that share the work. `listed`:
+    false if there are too many segments, so that all lines are swept."""
     (n0, n1, _), n2 = SIZE, sensor.shape[0] - 6
     marks = np.maximum(tiles(sensor), 0) if marks is None else marks
     room, counts = n0 * n1 * n2, np.zeros(3, np.int32)
