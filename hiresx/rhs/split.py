@@ -116,7 +116,8 @@ class SplitFused(Fused):
         return self.program.call(
             "list_segments", (-(-units // share), 1, 1), share=share, directions=sum(1 << d for d in directions),
             corner=s.origin, sj=sj, sk=sk, n0=n0, n1=n1, n2=n2, spread=spread, march=self._planes_of_chunk,
-            segments=segments, counts=segments[:DIRECTIONS], sensor=s.array("shock_sensor"), tiles=s.array("sensed_tiles"), **starts,
+            segments=segments, counts=segments[:DIRECTIONS], sensor=s.array("shock_sensor"),
+            tiles=s.array("sensed_tiles"), **starts,
         )  # fmt: skip
 
     def _sweep_segments(self, d: int) -> list[Call]:

@@ -368,6 +368,24 @@ def test_a_sensor_of_divergence_and_curl():
     compare(found, share * share * (3 - 2 * share))
 
 
+def test_the_divergence_in_the_sensor_of_jumps():
+    """Where pressure and density are uniform, the sensor is a tenth of the divergence over the rate at which sound
+    crosses a cell. Its test without a division leaves out no node that exceeds half of the threshold."""
+    s, (m, jacobian) = states(), geometry()
+    s[0], s[4] = 1.2, 0.9
+    areas = m.reshape(3, 3, *SHAPE)
+    opening = sum((areas[d] * (np.roll(s[1:4], -1, 3 - d) - np.roll(s[1:4], 1, 3 - d))).sum(0) for d in range(3))
+    value = inside(0.05 * np.abs(opening) / np.sqrt(GAMMA * 0.9 / 1.2 * (areas**2).sum(1).max(0)))
+    threshold, found = float(np.median(value)), np.zeros(SHAPE)
+    kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    kernels.launch(
+        "shock_sensor", SIZE, **PLACE, **dict(zip(("di", "dj", "dk"), STRIDES, strict=True)), sv=POINTS,
+        q=conservative(s), m=m, jacobian=jacobian, sensor=found[None], threshold=threshold, smooth=1, floor=0.0,
+    )  # fmt: skip
+    t = np.clip(value / threshold - 0.5, 0, 1)
+    compare(found, t * t * (3 - 2 * t))
+
+
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 @pytest.mark.parametrize(
     "name",
