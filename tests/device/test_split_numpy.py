@@ -371,7 +371,7 @@ def test_a_sensor_of_divergence_and_curl():
 def test_the_divergence_in_the_sensor_of_jumps():
     """Where pressure and density are uniform, the sensor is a tenth of the divergence over the rate at which sound
     crosses a cell. Its test without a division leaves out no node that exceeds half of the threshold."""
-    s, (m, jacobian) = states(), geometry()
+    (s, _), (m, jacobian) = states(), geometry()
     s[0], s[4] = 1.2, 0.9
     areas = m.reshape(3, 3, *SHAPE)
     opening = sum((areas[d] * (np.roll(s[1:4], -1, 3 - d) - np.roll(s[1:4], 1, 3 - d))).sum(0) for d in range(3))
