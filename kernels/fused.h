@@ -97,26 +97,39 @@ HD void fused_flux(const At &at, T *left, T *right, Rough<T> rough, const F &f, 
 }
 
 #if HX_SENSORS
-// The difference of the hybrid flux (hybrid.h) from the split one at half point 1/2 between two states, for a `share`
-// above 0.
+// The difference of the hybrid flux (hybrid.h) from `split`, the split one, at half point 1/2 between two states, for a
+// `share` above 0.
 template <class T, class At, class F, class Fields>
 HD void fused_hybrid(const At &at, T *left, T *right, const Rough<T> &rough, const F &f, T jump, const Fields &fields,
-                     T share, T *flux) {
+                     T share, const T *split, T *flux) {
     const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
     const auto area_at = [&](int s, int d) { return at(s, FUSED_M + d); };
-    T area[3], other[gas_variables], split[gas_variables];
+    T area[3], other[gas_variables];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
     half_point_flux(left, right, area, f, jump, fields, other);
-    const auto read = [&](int s, T *node, T *through) {
-        T own[gas_variables];
-        for (int v = 0; v < gas_variables; ++v) own[v] = state(s, v);
-        for (int d = 0; d < 3; ++d) through[d] = area_at(s, d);
-        split_node(own, node);
-    };
-    split_flux(read, split);
     for (int v = 0; v < gas_variables; ++v) flux[v] = split[v];
     blend_flux(state, area_at, share, rough, other, flux);
     for (int v = 0; v < gas_variables; ++v) flux[v] = flux[v] - split[v];
+}
+
+// Node s of a line as split_node has it.
+template <class At> HD void fused_split_node(const At &at, int s, real *node) {
+    real own[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) own[v] = at(s, FUSED_Q + v);
+    split_node(own, node);
+}
+
+// The split flux at half point 1/2 of a line, from node 0 on one after the other: what those behind it left is in `carried`,
+// for half points 1/2, 3/2 and so on.
+template <class At> HD void next_split_flux(const At &at, real (*carried)[gas_variables], real *split) {
+    real nodes[split_reach + 1][split_variables], parts[split_reach][gas_variables];
+    for (int s = 0; s <= split_reach; ++s) fused_split_node(at, s, nodes[s]);
+    split_parts([&](int s, int v) { return nodes[s][v]; }, [&](int s, int d) { return at(s, FUSED_M + d); }, parts);
+    for (int v = 0; v < gas_variables; ++v) {
+        split[v] = carried[0][v] + parts[0][v];
+        for (int k = 1; k < split_reach - 1; ++k) carried[k - 1][v] = carried[k][v] + parts[k][v];
+        carried[split_reach - 2][v] = parts[split_reach - 1][v];
+    }
 }
 #endif
 
@@ -224,6 +237,8 @@ HD void sweep_line(long long p, int sd, int begin, int end, int n, stride sv,
 #endif
 #if HX_SENSORS
     real shares[2 * split_reach], ahead_share = real(0);  // of nodes h + 1 - split_reach and following, and of the one behind
+    real carried[split_reach - 1][gas_variables] = {}, split[gas_variables];
+    for (int s = 1 - split_reach; s < 0; ++s) next_split_flux([&](int n, int v) { return at(s + n, v); }, carried, split);
     for (int s = 0; s < 2 * split_reach; ++s) shares[s] = load<real>(sensor + p + (s + 1ll - split_reach) * sd);
 #endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
@@ -263,7 +278,8 @@ HD void sweep_line(long long p, int sd, int begin, int end, int n, stride sv,
 #if HX_SENSORS
         const real share = hybrid_share<real>([&](int s) { return shares[s + split_reach - 1]; });
         for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
-        if (share > real(0)) fused_hybrid(at, left, right, rough, f, jump, field, share, flux);
+        next_split_flux(at, carried, split);
+        if (share > real(0)) fused_hybrid(at, left, right, rough, f, jump, field, share, split, flux);
 #else
         fused_flux(at, left, right, rough, f, jump, field, flux);
 #endif
@@ -403,7 +419,15 @@ HD void sweep_rows(long long plane, int sj, int begin, int end, int n, stride sv
 #if HX_SENSORS
                 const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + plane + e - 1 + s); });
                 for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
-                if (share > real(0)) fused_hybrid(along, left, right, here, f_along, jump, field, share, flux);
+                real split[gas_variables];
+                if (share > real(0)) {
+                    const auto read = [&](int s, real *node, real *through) {
+                        fused_split_node(along, s, node);
+                        for (int d = 0; d < 3; ++d) through[d] = along(s, FUSED_M + d);
+                    };
+                    split_flux(read, split);
+                    fused_hybrid(along, left, right, here, f_along, jump, field, share, split, flux);
+                }
 #else
                 fused_flux(along, left, right, here, f_along, jump, field, flux);
 #endif
