@@ -1,14 +1,11 @@
 // What sensors of shocks (kernels/sensor/) have in common. Each is a template `Sensor` of the type of numbers. For every
 // direction `along(at, area)` is called, with the primitives at(s) of the nodes s = -nodes_beside..nodes_beside along it
 // and the area of node 0; `value(own, inverse_volume)`, with the primitives of node 0, is then what the sensor finds.
-// `may_exceed(own, limit)` is false only if that is less than `limit`, which spares a GPU its quotients at most nodes. A
-// sensor that cannot tell without a division says true.
 #if !HX_SENSORS
 // Of a flow without one: it finds nothing.
 constexpr int nodes_beside = 1;
 template <class T> struct Sensor {
     template <class At> HD void along(const At &, const T *) {}
-    HD bool may_exceed(const Primitive<T> &, T) const { return false; }
     HD T value(const Primitive<T> &, T) const { return T(real(0)); }
 };
 #else
@@ -23,7 +20,6 @@ template <class T> struct Largest {
         above = select(more, other, above), below = select(more, whole, below);
     }
     HD T value() const { return above * reciprocal(below); }
-    HD auto exceeds(T limit) const { return above > limit * below; }
 };
 
 // Divergence and curl of the velocity by differences of the next nodes, times twice the volume, and the square of the
@@ -40,7 +36,6 @@ template <class T> struct Turning {
         curl[2] = curl[2] + (area[0] * v - area[1] * u);
         widest = larger(widest, area[0] * area[0] + area[1] * area[1] + area[2] * area[2]);
     }
-    HD bool may_exceed(const Primitive<T> &, T) const { return true; }
     HD T divergence(T inverse_volume) const { return real(0.5) * inverse_volume * opening; }
     HD T curl2(T inverse_volume) const {
         const T half = real(0.5) * inverse_volume;

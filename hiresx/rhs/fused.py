@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Set
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,16 @@ class Fused(InviscidPlan):
     """Plan of the inviscid terms for GPUs: one kernel launch for each direction, without work memory."""
 
     work_variables = 0
+    # Largest number of nodes of a chunk across i, and along i.
+    longest = longest_row = 2**31 - 1
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k. With them a derived
+        plan restricts the shock-capturing part of the hybrid scheme to tiles of nodes in which the shock sensor acts
+        (kernels/sensed_tiles.h). `march`: the number of planes that a thread block of the kernel that marks these tiles
+        processes. In this plan no kernel marks tiles, and the number has no effect."""
+        return {"march": 1}
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
@@ -45,14 +56,14 @@ class Fused(InviscidPlan):
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             elements = (rows - 1) * s.strides[1] + n
-            chunk = row_chunk(elements, self._of_all(planes))
+            chunk = min(row_chunk(elements, self._of_all(planes)), self.longest_row)
             extent = (-(-elements // chunk), 1, planes)
             return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
         count = self._of_all(s.size[0] * s.size[other])
-        chunk = line_chunk(n, count, np.dtype(s.real).itemsize)
+        chunk = min(line_chunk(n, count, np.dtype(s.real).itemsize), self.longest)
         extent = (s.size[0], s.size[other], -(-n // chunk))
-        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
+        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d], **self.marks}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
 
     def _of_all(self, count: int) -> int:
