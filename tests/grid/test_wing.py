@@ -114,11 +114,11 @@ def test_the_first_distance_grows_behind_the_trailing_edge_and_beyond_the_tip():
     ratio = np.linalg.norm(np.diff(wanted, axis=2), axis=0) / np.linalg.norm(np.diff(before, axis=2), axis=0)
     np.testing.assert_allclose(ratio[: EDGE - 2, 0, 8:-8], 1, rtol=1e-9)
     x, _, z = before[:, :, 0, :8]
-    # In the plane of the root, and in the last one, whose chord is that in which the trailing edge lies.
+    # In the plane of the root, and in those beyond the tip, where two cells have the length 0.04.
     np.testing.assert_allclose(ratio[0, 0, :8], 1 + ((x[0] - 1) / 0.5) ** 2, rtol=1e-5)
-    chord = before[0, -1, 0, 8] - before[0, -1, 0, 23]
-    beyond = (z[-1, 0] - 1.48442735 - 0.04) / chord
-    np.testing.assert_allclose(ratio[-1, 0, 10:22], 1 + (beyond / 0.5) ** 2, rtol=1e-2)
+    for k in (EDGE + 1, -1):
+        beyond = (z[k, 0] - 1.48442735 - 0.04) / 0.02
+        np.testing.assert_allclose(ratio[k, 0, 10:22], np.hypot(1, beyond), rtol=1e-2)
 
 
 def test_a_table_that_makes_no_wing_is_refused():
