@@ -58,9 +58,10 @@ class WingCH(Generator):
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="additional growth of the first distance from the cut by the factor 1 + (x^2 + z^2)/d^2, at x "
-        "behind the trailing edge and z beyond the tip; d is this key, the distance at which it has doubled. x, z and "
-        "d are in local chords. Absent: no additional growth",
+        description="additional growth of the first distance from the cut by the factor (x/d)^2 + sqrt(1 + (z/h)^2), "
+        "at x behind the trailing edge and z beyond the tip; d is this key, the distance at which it has doubled, x "
+        "and d in local chords. h is the spacing over the tip along the span, so the flatness of cells beyond the tip "
+        "stays that at the tip. Absent: no additional growth",
     )
     trailing_edge_spacing: Positive = Field(
         description="spacing along section and cut at the trailing edge of the root, in L"

@@ -65,7 +65,8 @@ def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
     from the end of the wake cut along its lower side, the lower surface, the leading edge, the upper surface and the
     upper side of the cut. The index j runs from the surface to a half ellipse about the end of the cut. `spec`: the
     table [grid] of a case file with the numbers of nodes and the spacings. `section`: the outline of the wing section.
-    `beside`: distance of the plane beyond the tip of the wing, in chords; the spacings at the surface grow with it.
+    `beside`: distance of the plane beyond the tip of the wing, over the first spacing of the planes there. The spacings
+    at the surface grow with it.
     Raises HiresxError for spacings that do not fit the numbers of nodes."""
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline, beside)
@@ -120,7 +121,7 @@ def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarr
     size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
     if spec.first_spacing_doubles:
-        first *= 1 + (np.maximum(outline.real - 1, 0) ** 2 + beside**2) / spec.first_spacing_doubles**2
+        first *= np.hypot(1, beside) + (np.maximum(outline.real - 1, 0) / spec.first_spacing_doubles) ** 2
     outer = _outer(spec, section, u)
     cells = spec.n_normal - 1
     if (first * cells >= outer).any():

@@ -67,7 +67,9 @@ class ImplicitOperators(Linearised):
         self._blocks, self._conditions, self._system = blocks, conditions, system
         self._step_size = step_size
         self._inverse_reynolds = 0.0 if case.gas.reynolds is None else 1.0 / case.gas.reynolds
-        self._variables = equations(case).variables
+        self._variables, sizes = equations(case).variables, case.turbulence.sizes
+        # the magnitudes by which norms divide the variables
+        self._scales = np.array([*[1.0] * (self._variables - len(sizes)), *sizes])[:, None, None, None]
         chosen = replace(
             blocks.configuration,
             program="implicit",
@@ -244,10 +246,11 @@ class ImplicitOperators(Linearised):
         self._launch("largest_of_node", lambda s: {"largest": s.array("residual")}, x=rates)
 
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
-        """Return the component with the largest magnitude in the vector `rates`, with its block, node and equation."""
+        """Return the component with the largest magnitude in the vector `rates`, with its block, node and equation. As
+        in norms, variables of a turbulence model are divided by their typical sizes."""
         found: list[tuple[float, ResidualPlace]] = []
         for s, array in zip(self._blocks.states, rates.arrays, strict=True):
-            values = np.abs(self._blocks.host_values(s, array))
+            values = np.abs(self._blocks.host_values(s, array)) / self._scales
             found.append((float(values.max()), _place(s, np.unravel_index(int(values.argmax()), values.shape))))
         everywhere = [one for theirs in self._blocks.comm.allgather(found) for one in theirs]
         return max(everywhere, key=lambda one: one[0])

@@ -111,7 +111,7 @@ class Linearised(ABC):
 
     @abstractmethod
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
-        """Return the component with the largest magnitude in the vector `rates`, with its block, node and equation."""
+        """Return the component of the vector `rates` that is largest in its norm, with its block, node and equation."""
 
 
 def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:

@@ -8,6 +8,7 @@ from hiresx.case import Case
 from hiresx.case.wing import WingCH
 from hiresx.errors import HiresxError
 from hiresx.grid import build, check_jacobian
+from hiresx.grid.generators.wing_c_h import WingSection
 
 KEYS = {
     "semi_span": 1.48442735, "taper": 0.562, "sweep": 30.0, "tip": 0.04, "n_airfoil": 32, "n_wake": 8, "n_normal": 13,
@@ -114,11 +115,25 @@ def test_the_first_distance_grows_behind_the_trailing_edge_and_beyond_the_tip():
     ratio = np.linalg.norm(np.diff(wanted, axis=2), axis=0) / np.linalg.norm(np.diff(before, axis=2), axis=0)
     np.testing.assert_allclose(ratio[: EDGE - 2, 0, 8:-8], 1, rtol=1e-9)
     x, _, z = before[:, :, 0, :8]
-    # In the plane of the root, and in the last one, whose chord is that in which the trailing edge lies.
+    # In the plane of the root, and in those beyond the tip, where two cells have the length 0.04.
     np.testing.assert_allclose(ratio[0, 0, :8], 1 + ((x[0] - 1) / 0.5) ** 2, rtol=1e-5)
-    chord = before[0, -1, 0, 8] - before[0, -1, 0, 23]
-    beyond = (z[-1, 0] - 1.48442735 - 0.04) / chord
-    np.testing.assert_allclose(ratio[-1, 0, 10:22], 1 + (beyond / 0.5) ** 2, rtol=1e-2)
+    for k in (EDGE + 1, -1):
+        beyond = (z[k, 0] - 1.48442735 - 0.04) / 0.02
+        np.testing.assert_allclose(ratio[k, 0, 10:22], np.hypot(1, beyond), rtol=1e-2)
+
+
+def test_the_turbulent_presets_have_the_wing_whose_section_goes_on_to_a_sharp_edge():
+    """That of NASA's Turbulence Modeling Resource, in metres. Half thicknesses of the model along the stream (AGARD
+    AR-138, B1) are reproduced with its longer chord; those of the closed section are less by up to 0.0007."""
+    case, root, model = load("onera-m6", preset="sa"), 0.810491, 0.8059
+    (force,) = case.force
+    assert force.coefficients.area * root**2 == pytest.approx(0.7575, rel=1e-5)
+    assert case.grid.semi_span * root == pytest.approx(1.1963, rel=1e-5)
+    assert case.grid.taper * root == pytest.approx(0.455914, rel=1e-5)
+    places = np.array([0.0793, 0.2187, 0.3761, 0.5282, 0.6753, 0.8175, 0.9363])
+    half = (root / model) * WingSection(1.0).outline(np.sqrt(places * model / root)).imag
+    wanted = [0.03384, 0.04505, 0.04893, 0.04502, 0.03495, 0.02198, 0.00858]
+    np.testing.assert_allclose(half, wanted, rtol=0, atol=6e-5)
 
 
 def test_a_table_that_makes_no_wing_is_refused():

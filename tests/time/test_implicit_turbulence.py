@@ -95,6 +95,20 @@ def test_sweeps_do_not_depend_on_the_cut_or_the_backend(where, parts):
         assert np.abs(own[0] - blocks[0]).max() < np.finfo(float).eps / 1e-7 * np.abs(blocks[0]).max()
 
 
+def test_the_place_of_the_largest_residual_is_that_of_the_largest_term_of_the_norm():
+    """In which nu_tilde counts a thousandth."""
+    solver = started(33)
+    linear, (state,) = solver.integrator.linearised, solver.states
+    rates = linear._system.vector()
+    values = state.interior(rates.arrays[0])
+    values[5, 0, 0, 7], values[1, 0, 0, 9] = 2000.0, -3.0
+    value, place = linear.largest(rates)
+    assert (value, place.equation, place.node) == (3.0, "rho_u", (9, 0, 0))
+    values[5, 0, 0, 7] = 4000.0
+    value, place = linear.largest(rates)
+    assert (value, place.equation, place.node) == (4.0, "rho_nu_tilde", (7, 0, 0))
+
+
 def test_blocks_are_good_enough_for_few_products():
     """Of the source and the diffusion of nu_tilde at CFL numbers at which they decide."""
     solver, products = started(33), 0

@@ -111,8 +111,9 @@ class WingSection(Outline):
 
 def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
     """Return the nodes (nk, nj, ni) about the same section in each plane, in chords."""
+    # No wall is there: the first distances from the cut grow as the spacings along the span do.
     beyond = np.maximum(span - _edge(spec), 0) if spec.first_spacing_doubles else np.zeros_like(span)
-    distances, which = np.unique(beyond / _planform(spec, span)[1], return_inverse=True)
+    distances, which = np.unique(beyond * spec.cells[1] / spec.tip, return_inverse=True)
     found = np.array([_symmetric(c_grid(spec, section, beside)) for beside in distances])
     return found[which]
 
