@@ -45,8 +45,8 @@ class Domain:
 
     @property
     def mine(self) -> list[int]:
-        """Indexes of the boxes of nodes that this rank computes, in the lists `cut.parts` and `cut.blocks` of all
-        ranks."""
+        """Positions of the boxes of nodes that this rank computes in `cut.parts` and `cut.blocks`, the lists of the
+        boxes of all ranks."""
         return [n for n, part in enumerate(self.cut.parts) if part.rank == self.comm.rank]
 
     def coordinates(self, part: Part) -> Coordinates:

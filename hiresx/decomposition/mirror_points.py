@@ -3,8 +3,7 @@ mirror images in the blocks.
 
 A ghost at the distance d behind a wall takes the flow at the distance d in front of it, on the same normal of the wall.
 If grid lines meet the wall at the angle a to its normal, this position is 2 d tan a away from the node with the same
-index.
-"""
+index."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -82,7 +81,8 @@ class MirrorSources:
         return len(self.donor) // self.count
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """Return the same data for only those ghost nodes for which the mask `chosen` (n,) is true."""
+        """Return the positions at which the flow is interpolated for those ghost nodes only for which the mask `chosen`
+        (n,) is true."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]

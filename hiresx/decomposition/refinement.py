@@ -156,9 +156,10 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
 
 
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
-    """Return, for each level of refinement, block and direction, the indexes of the nodes at which boxes of finer grid
-    (tiles) may begin and end. `grids`: for each level the blocks if they were refined completely. Raises HiresxError
-    for a direction of `refine.symmetric` along which a block continues one step behind its last nodes, since its levels
+    """Return the node indexes at which boxes of finer grid (tiles) may begin: for each level of refinement and block
+    three ascending lists, along i, j and k. A tile has the nodes from one entry of a list up to the next entry, which
+    does not belong to it. `grids`: for each level the blocks if they were refined completely. Raises HiresxError for a
+    direction of `refine.symmetric` along which a block continues one step behind its last nodes, since its levels
     cannot be symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
@@ -276,11 +277,11 @@ def _choose_tiles(
 def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
-    """Return masks, by level and block, of the boxes of finer grid (tiles) in the regions that the table [refine] of
-    the case file names, without the coarser tiles that must surround them. The first item is that of level 0, the grid
-    itself, and its masks are false everywhere. `grids`: for each level the blocks if they were refined completely.
-    `lattices`: the nodes at which tiles begin and end (`lattices_of`). Raises HiresxError for a region that names no
-    block, has no node, or has nodes beyond a block."""
+    """Return the boxes of finer grid (tiles) in the regions that the table [refine] of the case file names, without the
+    coarser tiles that must surround them: for each level and block a boolean mask [k, j, i] over all possible tiles.
+    Level 0 is the grid itself, and its masks are false everywhere. `grids`: for each level the blocks if they were
+    refined completely. `lattices`: the node indexes at which tiles begin and end (`lattices_of`). Raises HiresxError
+    for a region that names no block, has no node, or has nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)
@@ -352,10 +353,11 @@ def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: st
 
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
-    """Set a mask of refined boxes (tiles) to true for all tiles that a finer tile needs: those that lie under it or
-    within `reach` nodes around it. `box`: half-open index ranges of the finer tile. `space`: the indexes of the whole
-    block on the coarser level. `lattice`: the nodes at which tiles of the coarser level begin and end. `taken`: the
-    mask of the coarser tiles, which is changed."""
+    """Set a mask of the boxes of finer grid (tiles) of a block to true for all tiles that a finer tile needs: those
+    that lie under it or within `reach` nodes around it. `box`: half-open index ranges (i, j, k) of the finer tile on
+    its own level. `space`: the indexes of the whole block on the coarser level. `lattice`: three lists, along i, j and
+    k, of the node indexes at which tiles of the coarser level begin and end. `taken`: the boolean mask [k, j, i] of the
+    coarser tiles, which is changed."""
     chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
     taken[np.ix_(*reversed(chosen))] = True
 

@@ -45,10 +45,10 @@ def is_bent(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()
 
 
 def near_edges(whole: "Decomposition", patch: "Patch", reach: int, images: Sequence[Image] = ()) -> np.ndarray:
-    """Return a mask of the face nodes, [k, j, i] without the axis normal to the face, that lie within `reach` nodes of
-    a sharp edge of the wall along a grid line. Nodes of the boundary patch are examined, and nodes up to `reach` beyond
-    its ends. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the wall behind planes
-    of symmetry (`images_of_wall`)."""
+    """Return a mask of the face nodes of a boundary patch, [k, j, i] without the axis normal to the face, that lie
+    within `reach` nodes of a sharp edge of the wall along a grid line. Edges up to `reach` nodes beyond the ends of the
+    patch count, too. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the wall behind
+    planes of symmetry (`images_of_wall`)."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)

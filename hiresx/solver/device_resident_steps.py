@@ -79,8 +79,8 @@ class DeviceResidentSteps:
         self._recorded.clear()
 
     def beside(self, work: Callable[[], None]) -> None:
-        """Run the function `work` on the host during the next steps of the device, or at once if the host makes the
-        steps."""
+        """Run the function `work` on the host during the next time steps that the device makes, or at once if the host
+        makes the steps."""
         if self.possible:
             self._beside.append(work)
         else:

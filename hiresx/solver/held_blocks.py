@@ -34,8 +34,8 @@ class HeldBlock:
         return cls(tile, state.halo, state.q, *((state.areas, state.jacobian) if metrics else (None, None)))
 
     def at(self, array: Any, box: Range) -> Any:
-        """Return a view [..., k, j, i] of `array`, one of the arrays of this object, at the nodes in the half-open
-        index ranges `box` (i, j, k) of the level."""
+        """Return a view [..., k, j, i] of `array`, one of the arrays of this block, at the nodes in the half-open index
+        ranges `box` (i, j, k). The indexes are those of the block's level of grid refinement."""
         (hi, hj, hk), ((i, _), (j, _), (k, _)) = self.halo, self.tile.box
         return array[(..., *slices(shift_range(box, (hi - i, hj - j, hk - k))))]
 
