@@ -225,7 +225,7 @@ class RecyclingInflow(GivenNodes):
 
     def put(self, values: np.ndarray) -> None:
         """Set the prescribed conservative variables at the nodes of the face to `values` (5, n2, n1): rho, rho u, rho
-        v, rho w, e at the n2 x n1 nodes."""
+        v, rho w, e. The last two axes are those of [k, j, i] without the direction normal to the face."""
         made = np.ascontiguousarray(values.astype(self._target.dtype))
         self._backend.copy(self._target, self._backend.to_device(made))
 
