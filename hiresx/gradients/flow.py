@@ -193,7 +193,7 @@ class SteadyFlow:
         return numbers.measure(self.simulation, wanted)
 
     def is_cut_as(self, other: "SteadyFlow") -> bool:
-        """Return whether the grids of both flows are divided among the ranks in the same way. All ranks must call
-        this."""
+        """Return whether the grids of this flow and of `other` are divided among the ranks in the same way. All ranks
+        must call this."""
         mine, theirs = ([(s.index, s.size) for s in flow.simulation.solver.states] for flow in (self, other))
         return bool(self.comm.min([float(mine == theirs)])[0] == 1.0)
