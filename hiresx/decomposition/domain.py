@@ -121,10 +121,10 @@ def with_tiles(
     tiles: Choosing,
     parts: Callable[[Decomposition], Sequence[Part]] | None,
 ) -> Domain:
-    """Build the geometry of a refined grid from the levels of refinement in `hierarchy`. `tiles`: a function that
-    chooses the refined boxes (tiles) of all levels. `parts`: a function that returns the boxes into which the blocks
-    and tiles are divided, with their ranks. Collective; an error on one rank is raised on all. Raises the errors of
-    `Hierarchy.with_tiles` and `split`."""
+    """Build the geometry of a refined grid from the levels of refinement in `hierarchy`. `comm`: the ranks. `tiles`: a
+    function that chooses the refined boxes (tiles) of all levels. `parts`: a function that returns the boxes into which
+    the blocks and tiles are divided, with their ranks. Collective; an error on one rank is raised on all. Raises the
+    errors of `Hierarchy.with_tiles` and `split`."""
     taken = tiles(hierarchy)
     with comm.together():
         grid, whole, extended = hierarchy.with_tiles(taken)

@@ -248,7 +248,8 @@ def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion])
 def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Image]:
     """Return the reflections that continue a wall with a wall model behind the planes of symmetry that it meets, each
     with the block face on the plane: pairs (face, reflection). For other boundary conditions the result is empty.
-    `patch`: the wall. `planes`: the reflections at planes of symmetry to be considered."""
+    `whole`: the blocks, not divided among ranks. `patch`: the wall. `planes`: the reflections at planes of symmetry to
+    be considered."""
     if patch.condition.type != MODELLED:
         return []
     met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
@@ -290,8 +291,8 @@ def edges_at_no_slip_walls(whole: "Decomposition", patch: "Patch") -> list[Range
 
 
 def met_by(whole: "Decomposition", patch: "Patch") -> "Iterator[tuple[Patch, Range]]":
-    """Yield the boundary patches on other faces of the same block that have common nodes with `patch`, each with the
-    half-open index ranges of the common nodes."""
+    """Yield the boundary patches of `whole` on other faces of the same block that have common nodes with `patch`, each
+    with the half-open index ranges (i, j, k) of the common nodes."""
     for other in whole.patches:
         common = intersection(patch.range, other.range) if other.block == patch.block else None
         if common is not None and direction(other.face) != direction(patch.face):

@@ -111,8 +111,8 @@ def refine_domain(
 
 
 def refuse_open(made: Decomposition, table: Refine) -> None:
-    """Raise HiresxError if a box of finer grid (tile) touches a boundary that prescribes values at nodes (an inflow or
-    outflow) and the table [refine] demands conservation (`conservative`)."""
+    """Raise HiresxError if a box of finer grid (tile) of the decomposition `made` touches a boundary that prescribes
+    values at nodes (an inflow or outflow) and the table [refine] demands conservation (`conservative`)."""
     assert made.levels is not None
     for patch in made.patches if table.conservative else ():
         if made.levels.tiles[patch.block].level and patch.condition.type in PASSED:
@@ -199,8 +199,9 @@ def _lattice_of(
 
 
 def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
-    """Return a mask of refined boxes (tiles) of a block with their mirror images added, along the directions that the
-    key `refine.symmetric` names. `taken`: the mask of the tiles [k, j, i]."""
+    """Return the mask `taken` of the boxes of finer grid (tiles) of a block with their mirror images added, along the
+    directions that the key `refine.symmetric` names. `taken`: boolean, [k, j, i], one entry for each possible tile.
+    `table`: the table [refine] of the case."""
     for d, axis in enumerate("ijk"):
         if axis in table.symmetric:
             taken = taken | np.flip(taken, 2 - d)
@@ -208,10 +209,11 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
 
 
 def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
-    """Return a mask of refined boxes (tiles) of a block that is also symmetric to the exchange of two index directions,
-    by adding tiles. This is done for pairs of directions that the key `refine.symmetric` names, whose tiles have equal
-    sizes, and for whose exchange the mask `asked` of the requested tiles is symmetric. `taken`, `asked`: masks [k, j,
-    i]. `lattice`: the nodes at which tiles begin and end along i, j and k."""
+    """Return the mask `taken` of the boxes of finer grid (tiles) of a block with tiles added, so that it is also
+    symmetric to the exchange of two index directions. This is done for pairs of directions that the key
+    `refine.symmetric` names, whose tiles have equal sizes, and for whose exchange the mask `asked` of the requested
+    tiles is symmetric. `taken`, `asked`: boolean, [k, j, i], one entry for each possible tile. `lattice`: three lists,
+    along i, j and k, of the node indexes at which tiles begin and end. `table`: the table [refine] of the case."""
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
@@ -290,7 +292,7 @@ def regions_taken(
 
 def reach_of(coarse: Decomposition) -> int:
     """Return how many nodes of the coarser level must exist around a box of finer grid, so that its ghosts can be
-    interpolated."""
+    interpolated. `coarse`: the coarser level, whose stencils determine the number."""
     return (coarse.stencil.halo + 1) // 2 + WIDTH // 2
 
 
@@ -374,11 +376,11 @@ def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below
 def around_tiles(
     lattice: Sequence[Sequence[int]], space: Space, reach: int, below: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which refined boxes (tiles) of the next coarser level each tile needs: for i, j and k an array (tiles,
-    coarser tiles) that is 1 if the coarser tile lies under the tile or within `reach` nodes around it along this
-    direction, otherwise 0. A coarser tile is needed if the entries of all three directions are 1. `lattice`, `below`:
-    the nodes at which tiles begin and end on the level and on the coarser level. `space`: the indexes of the whole
-    block on the coarser level."""
+    """Return which boxes of finer grid (tiles) of the next coarser level each tile needs: for i, j and k an array
+    (tiles, coarser tiles) of the tiles along this direction, which is 1 if the coarser tile lies under the tile or
+    within `reach` nodes around it, otherwise 0. A coarser tile is needed if the entries of all three directions are 1.
+    `lattice`, `below`: three lists, along i, j and k, of the node indexes at which tiles begin and end on the level and
+    on the coarser level. `space`: the indexes of the whole block on the coarser level."""
     found = []
     for d in range(3):
         along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))

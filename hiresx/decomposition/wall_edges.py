@@ -80,9 +80,10 @@ def nodes_beyond(
     whole: "Decomposition", b: int, range_: Range, e: int, count: int, images: Sequence[Image] = ()
 ) -> np.ndarray:
     """Return the coordinates (dimensions, ..., n) of a box of nodes extended by `count` nodes beyond both ends along
-    index direction `e`. The last axis runs along `e`. `b`: the number of the block. `range_`: half-open index ranges of
-    the box. The added nodes may be in the block, across connections, or mirror images by `images` (pairs of a face on a
-    plane of symmetry and the reflection). Nodes that do not exist are nan."""
+    index direction `e`. The last axis runs along `e`. `whole`: the blocks, not divided among ranks. `b`: the number of
+    the block. `range_`: half-open index ranges of the box. The added nodes may be in the block, across connections, or
+    mirror images by `images` (pairs of a face on a plane of symmetry and the reflection). Nodes that do not exist are
+    nan."""
     block = whole.blocks[b]
     (lo, hi), size = range_[e], block.size[e]
     box = [np.arange(*r) for r in range_]

@@ -145,7 +145,7 @@ class NativeBackend:
 
     @threads.setter
     def threads(self, count: int) -> None:
-        """Set the number of threads that compute a kernel. Raises ValueError if it is less than 1."""
+        """Set the number of threads that compute a kernel to `count`. Raises ValueError if it is less than 1."""
         if count < 1:
             raise ValueError(f"threads must be at least 1, got {count}")
         self._threads = count

@@ -188,7 +188,8 @@ def _in_storage_types(signature: kernels.Signature, storage: Storage) -> kernels
 
 def decode_words(signature: kernels.Signature, first: int, null: bool = False) -> str:
     """Return the C++ text of the arguments of a kernel, read from the array hx_words of 8-byte words from index `first`
-    on. If `null` is true, optional arguments that are not passed are null pointers."""
+    on. `signature`: the names and types of the kernel's parameters. If `null` is true, optional arguments that are not
+    passed are null pointers."""
     words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
     return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
 

@@ -142,8 +142,8 @@ def cut_connections(
 
 
 def within(box: Range, range_: Range) -> Range:
-    """Return half-open index ranges of a block as indexes relative to the first node of the piece `box` of this
-    block."""
+    """Return the half-open index ranges `range_` (i, j, k) of a block as indexes that count from the first node of the
+    piece `box` of this block."""
     return shift_range(range_, triple(-lo for lo, _ in box))
 
 

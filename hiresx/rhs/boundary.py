@@ -457,8 +457,8 @@ def _kinds() -> dict[str, type[FaceCondition]]:
 
 
 def check(patches: Sequence[Patch]) -> None:
-    """Raise HiresxError for the first boundary patch whose condition names a kernel for which this module has no
-    class."""
+    """Raise HiresxError for the first of `patches`, boundary patches, whose condition names a kernel for which this
+    module has no class."""
     known = _kinds()
     for patch in patches:
         kernel = patch.condition.kernel

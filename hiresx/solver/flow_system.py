@@ -207,7 +207,7 @@ class FlowSystem(System):
             self._vectors.combine(a, x, b, y)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the scalar product of two vectors over all variables and nodes of all ranks."""
+        """Return the scalar product of the vectors x and y over all variables and nodes of all ranks."""
         with self.timed(VECTORS):
             return self._vectors.dot(x, y)
 
@@ -227,11 +227,12 @@ class FlowSystem(System):
             self._vectors.add_sum(weights, basis, x)
 
     def gather(self, x: Vector) -> np.ndarray:
-        """Return all numbers of the vector x on every rank, in the order of `System.gather`."""
+        """Return all numbers of the vector x on every rank, as a one-dimensional float64 array: the blocks of the grid
+        one after another, each in C order of (variables, nk, nj, ni)."""
         return self._vectors.gather(x)
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set the vector x from `values`, the numbers of all ranks in the order of `System.gather`."""
+        """Set the vector x from `values`, the numbers of all ranks in the order in which `gather` returns them."""
         self._vectors.scatter(values, x)
 
     @property

@@ -106,7 +106,8 @@ class ImplicitOperators(Linearised):
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
         """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
-        conditions at `time`."""
+        conditions at `time`, so that their zero is the solution of an implicit step. `over_time`: the coefficient of
+        the unknown state in the discrete time derivative. `constant`: the part that depends on earlier states."""
         self._in_time = _TimeTerm(time, over_time, constant)
 
     @property

@@ -86,8 +86,8 @@ class Vectors:
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the scalar product of two vectors over all variables and nodes of all ranks. Products of the last
-        variables are multiplied by the weights `of_last`. All ranks must call this."""
+        """Return the scalar product of the vectors x and y over all variables and nodes of all ranks. Products of the
+        last variables are multiplied by the weights `of_last`. All ranks must call this."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             extent, columns, cut = _columns(s)
@@ -134,8 +134,9 @@ class Vectors:
             )  # fmt: skip
 
     def gather(self, x: Vector) -> np.ndarray:
-        """Return all numbers of the vector x on every rank, a one-dimensional array in the order of `System.gather`. It
-        does not depend on the division of the grid among ranks. All ranks must call this."""
+        """Return all numbers of the vector x on every rank, as a one-dimensional float64 array: the blocks of the grid
+        one after another, each in C order of (variables, nk, nj, ni), whatever the division among ranks. All ranks must
+        call this."""
         pairs = zip(self._blocks.states, x.arrays, strict=True)
         own = [(s.part.whole, s.part.box, self._blocks.host_values(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))

@@ -84,7 +84,8 @@ class Stages(ImplicitIntegrator):
         )
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system and its linearisation, and allocate the vectors. It is called before the first step."""
+        """Store the equations `system` and the operators `linearised` that Newton's method needs, and allocate the
+        vectors. It is called before the first step."""
         self._linear = self.linearised = linearised
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)

@@ -92,8 +92,9 @@ class System(ABC):
 
     @abstractmethod
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the scalar product of two vectors: the sum of the products of all variables at all nodes of all ranks.
-        The order of summation depends only on the division of the grid; the result is bit-identical on all ranks."""
+        """Return the scalar product of the vectors x and y: the sum of the products of all variables at all nodes of
+        all ranks. The order of summation depends only on the division of the grid; the result is bit-identical on all
+        ranks."""
 
     def norm(self, x: Vector) -> float:
         """Return the Euclidean norm of the vector x over all ranks, the square root of `dot`(x, x)."""

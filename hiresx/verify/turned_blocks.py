@@ -91,9 +91,9 @@ def random_parts(
 
 
 def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
-    """Return triples (block, direction, node) of the nodes at which a block must not be divided: those within the width
-    of the ghost layers of the end of a boundary condition, on faces with a connection of two blocks that share no
-    nodes."""
+    """Return triples (block, direction, node) of the nodes at which a block of the grid `whole` must not be divided:
+    those within the width of the ghost layers of the end of a boundary condition, on faces with a connection of two
+    blocks that share no nodes."""
     found: set[tuple[int, int, int]] = set()
     near = range(-whole.stencil.halo, whole.stencil.halo + 1)
     offset = {(c.block, c.face) for c in whole.connections if layout_of(c, whole.blocks) == "offset"}

@@ -383,7 +383,8 @@ def no_fields(directory: str | Path) -> HiresxError:
 
 
 def check_names(names: list[str]) -> None:
-    """Raise HiresxError if two blocks have the same name, or a name is not valid for netCDF groups and files."""
+    """Raise HiresxError if two of `names`, the names of blocks, are equal, or one is not valid for netCDF groups and
+    files."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", name):
             raise HiresxError(

@@ -32,8 +32,8 @@ _SLAB = 1 << 24
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """Call `function` on rank 0 and return its result on all ranks. An error on rank 0 is raised on all ranks. All
-    ranks must call this function."""
+    """Call `function` on rank 0 of `comm` and return its result on all ranks; None: this process alone. An error on
+    rank 0 is raised on all ranks. All ranks must call this function."""
     if comm is None or comm.size == 1:
         return function()
     found = None
@@ -48,8 +48,8 @@ def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Remove files. A file that does not exist is ignored. Raises HiresxError for the first file that cannot be
-    removed."""
+    """Remove the files `paths`. A file that does not exist is ignored. Raises HiresxError for the first file that
+    cannot be removed."""
     for path in paths:
         with naming_errors(path, "remove"):
             path.unlink(missing_ok=True)

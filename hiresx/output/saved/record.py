@@ -122,8 +122,8 @@ def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
 
 
 def no_averages(directory: Path) -> HiresxError:
-    """Return the error for a run without the file averages.nc. Its hint says whether the case must be changed or the
-    run be continued."""
+    """Return the error for a run in `directory` without the file averages.nc. Its hint says whether the case must be
+    changed or the run be continued."""
     kept = read_or_empty(directory)
     asked = (kept.get("case") or {}).get("average")
     if asked:

@@ -91,7 +91,7 @@ class History:
         self._header = b""
 
     def define(self, columns: Sequence[Column]) -> None:
-        """Set the quantities that each sample has. Call this method before `start`."""
+        """Set the quantities that each sample has to `columns`. Call this method before `start`."""
         self.columns = tuple(columns)
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)

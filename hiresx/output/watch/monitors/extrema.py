@@ -134,7 +134,7 @@ class ExtremaMonitor(DeviceMonitor):
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
         """Return the extreme values and their positions by column, from the results `numbers` of the launches `calls`.
-        On several ranks `measure` is used instead."""
+        `time` is not used. On several ranks `measure` is used instead."""
         return self._of(numbers[:QUANTITIES].reshape(2, -1), self._least(numbers[QUANTITIES:]))
 
     def measure(self, solver: Solver) -> Mapping[str, float]:
