@@ -159,8 +159,9 @@ class SteadyFlow:
         return x
 
     def put(self, x: Vector) -> None:
-        """Set the state of the flow to x and apply the boundary conditions. Far fields with a vortex get the attribute
-        `circulation` or, if it is None, the circulation that follows from the lift."""
+        """Set the state of the flow to x and apply the boundary conditions. Far fields with a vortex get the
+        circulation that the attribute `circulation` of this object has or, if it is None, the one that follows from the
+        lift."""
         self.system.accept(x, self.system.time)
         for vortex in self.vortices:
             if self.circulation is None:

@@ -356,9 +356,10 @@ def parities(direction: int) -> range:
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
-    """Return the directions of the grid lines over which sweeps are made in a block of `nodes` nodes: those along which
-    at least the fraction `WORTH` of its cells is thin. A cell is thin along a direction if its spectral radius there is
-    more than `STIFF` times each other one. `counts` (3,): the number of thin cells along each direction."""
+    """Return the directions (0, 1, 2) of the grid lines over which sweeps are made in a block of `nodes` nodes: those
+    along which at least a fixed fraction (`WORTH`) of its cells is thin. A cell is thin along a direction if its
+    spectral radius there is several times (`STIFF`) each other one. `counts` (3,): the number of thin cells along each
+    direction."""
     return tuple(d for d, count in enumerate(counts) if count >= WORTH * nodes)
 
 
