@@ -46,8 +46,8 @@ class Writer:
             self._jobs.popleft().result()
 
     def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready()` is true, which is tested after every finished job. The time is added to
-        `seconds_waited`."""
+        """Wait until `ready()` is true, which is tested after every finished job. The attribute `seconds_waited` is
+        increased by the time of waiting."""
         began = time.perf_counter()
         while not ready():
             self._jobs.popleft().result()

@@ -488,6 +488,6 @@ def is_of_patch(patch: Patch) -> bool:
 
 
 def condition(face: Face) -> FaceCondition:
-    """Return the boundary condition of `face`, an object of the class that belongs to the `kernel` of the condition in
-    the case."""
+    """Return the boundary condition of `face`: an object of the class whose attribute `kernel` is that of the condition
+    in the case."""
     return _kind(face.patch, face.mirrored)(face)

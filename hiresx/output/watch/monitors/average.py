@@ -187,9 +187,10 @@ class AverageMonitor(Attachment):
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the averages at the nodes of a box that this rank computes, by kind and name: {"reynolds": {name: (nk,
         nj, ni)}, "favre": ...}. `n`: index of the box in `solver.states`. They contain the means and the second moments
-        of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means. "budget" or "stress_budgets" have
-        the names of `hiresx.device.averaging.BUDGETS`. If averages are also taken over index directions, the arrays
-        have one node along these."""
+        of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means. If the case asks for them,
+        "budget" or "stress_budgets" have the averages from which budgets are computed
+        (`hiresx.device.averaging.BUDGETS`). If averages are also taken over index directions, the arrays have one node
+        along these."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()

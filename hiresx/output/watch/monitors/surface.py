@@ -64,8 +64,8 @@ class SurfaceMonitor(DeviceMonitor):
         return False  # a far field needs samples at equal intervals
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the kernel launches that interpolate the flow to the points of the surface, into the attribute
-        `array`; `numbers` is not used."""
+        """Return the kernel launches that interpolate the flow to the points of the surface. They write into the
+        attribute `array`, the device array of this monitor; `numbers` is not used."""
         return self._interpolation.calls
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, np.ndarray]:
