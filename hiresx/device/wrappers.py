@@ -202,9 +202,9 @@ def word(kind: str, number: int) -> str:
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
-    """Return the C++ text of the two functions by which the CPU runs the kernel `name` (see `generate`). `shape`: C++
-    expression for the number of parts of the work. `statement`: C++ statement that computes the parts hx_begin to
-    hx_stop - 1."""
+    """Return the C++ text of the two functions by which the CPU runs the kernel `name`: name_launch computes parts of
+    the work, and name_shape returns the number of parts (`generate`). `shape`: C++ expression for this number.
+    `statement`: C++ statement that computes the parts hx_begin to hx_stop - 1."""
     return (
         f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '

@@ -132,9 +132,10 @@ class FlowSystem(System):
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """Compute stage `n` of an explicit scheme by executing all tasks in order (see `System.stage`). Afterwards the
-        nodes on faces satisfy their boundary conditions and the exchange of ghost nodes between blocks has started, so
-        that the state can be read between steps. Ghost nodes of physical faces are filled only when they are needed."""
+        """Compute stage `n` of an explicit scheme by executing all tasks in order: right-hand side, update, boundary
+        conditions. Afterwards the nodes on faces satisfy their boundary conditions and the exchange of ghost nodes
+        between blocks has started, so that the state can be read between steps. Ghost nodes of physical faces are
+        filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:
@@ -212,8 +213,8 @@ class FlowSystem(System):
             return self._vectors.dot(x, y)
 
     def basis(self, count: int) -> Basis:
-        """Return `count` new vectors of zeros that are consecutive in memory. Raises HiresxError if they do not fit in
-        memory."""
+        """Return `count` new vectors of zeros, each of the size of the state, that are consecutive in memory. Raises
+        HiresxError if they do not fit in memory."""
         return self._vectors.basis(count)
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:

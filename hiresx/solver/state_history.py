@@ -71,7 +71,8 @@ class StateHistory:
 
     @property
     def steps(self) -> list[float]:
-        """The sizes, in L / c_ref, of the earlier steps whose initial states a checkpoint contains (see `pieces`)."""
+        """The sizes, in L / c_ref, of those earlier steps whose initial states the method `pieces` yields for a
+        checkpoint."""
         return [step.dt for step in self._steps_to_store]
 
     def pieces(self) -> Iterator[Piece]:

@@ -51,8 +51,8 @@ class Vectors:
             return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
 
     def basis(self, count: int) -> Basis:
-        """Return `count` vectors of zeros that are consecutive in memory. Raises HiresxError if they do not fit in
-        memory."""
+        """Return `count` vectors of zeros, each of the size of the state, that are consecutive in memory. Raises
+        HiresxError if they do not fit in memory."""
         self.count += count
         with self._blocks.comm.together():
             arrays = [self._blocks.backend.zeros((count, *s.q.shape), self._real) for s in self._blocks.states]

@@ -72,7 +72,7 @@ class System(ABC):
 
     @abstractmethod
     def vector(self) -> Vector:
-        """Return a new vector of zeros. Raises HiresxError if it does not fit in memory."""
+        """Return a new vector of zeros of the size of the state. Raises HiresxError if it does not fit in memory."""
 
     @abstractmethod
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
@@ -101,7 +101,8 @@ class System(ABC):
         return float(np.sqrt(self.dot(x, x)))
 
     def basis(self, count: int) -> Basis:
-        """Return `count` new vectors of zeros. Raises HiresxError if they do not fit in memory."""
+        """Return `count` new vectors of zeros, each of the size of the state. Raises HiresxError if they do not fit in
+        memory."""
         return Basis((), [self.vector() for _ in range(count)])
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:

@@ -42,8 +42,9 @@ class DeviceMonitor(Monitor):
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
-        """Return whether a sample is due after step `step` by an interval in steps, so that its kernels can be launched
-        before the host waits for this step. False if the host must read the numbers at once."""
+        """Return whether a sample is due after step number `step`, if samples are taken at an interval of steps, so
+        that its kernels can be launched before the host waits for this step. False if the host must read the numbers at
+        once."""
         return self.deferred and self._clock.due_after(step)
 
     def join(self, samples: "DeviceSamples") -> None:

@@ -123,7 +123,8 @@ class AverageMonitor(Attachment):
         self._sample(solver)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps until a sample or a file of averages is due by an interval in steps."""
+        """Return the number of time steps until a sample or a file of averages is due. Samples and files at an interval
+        of time do not count (`next_time` has their time)."""
         # Averages are written when fields are written; steps end at these times anyway.
         return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
 
