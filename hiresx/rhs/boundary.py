@@ -276,8 +276,8 @@ class Profile(FaceCondition):
         return self._given, self._target
 
     def prescribe_in(self, target: Any) -> None:
-        """Use the array `target` on the device for the prescribed conservative variables from now on. It must be called
-        before launches are recorded."""
+        """Store the prescribed conservative variables in the device array `target` from now on, which must have the
+        shape of the array that `share` returns. It must be called before launches are recorded."""
         self._target = target
 
     def prepare(self, time: float) -> None:

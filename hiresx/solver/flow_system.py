@@ -33,7 +33,7 @@ VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Execute all tasks, pairs (name, function of the stage), in order for the stage number `stage` of a step."""
+    """Execute `tasks`, pairs (name, function of the stage number), in order for the stage number `stage` of a step."""
     for _, task in tasks:
         task(stage)
 
@@ -154,7 +154,8 @@ class FlowSystem(System):
 
     @contextmanager
     def by(self, perform: Perform) -> Iterator[None]:
-        """Return a context manager inside which the function `perform` executes the tasks of a stage."""
+        """Return a context manager inside which `perform(tasks, stage)`, a function, executes the tasks of a stage, in
+        place of the usual execution one after another. `tasks`: pairs (name, function of the stage number)."""
         before, self._perform = self._perform, perform
         try:
             yield
