@@ -19,10 +19,10 @@ Place = tuple[int, int, int, int]
 
 
 def origins(grid: Decomposition, tile: int) -> list[list[int]]:
-    """Return, for each block and direction, a node at which a refined box (tile) begins; the others begin at multiples
-    of `tile` nodes from there. If the indexes of two connected blocks run in the same direction along their common
-    face, the tiles of both begin at the same nodes, unless other connections prevent this. `grid`: the decomposition of
-    the whole grid on one level. `tile`: the number of nodes of a tile along a direction."""
+    """Return, for each block, a node along i, j and k at which a box of finer grid (tile) begins; the others begin at
+    multiples of `tile` nodes from there. If the indexes of two connected blocks run in the same direction along their
+    common face, the tiles of both begin at the same nodes, unless other connections prevent this. `grid`: the
+    decomposition of the whole grid on one level. `tile`: the number of nodes of a tile along a direction."""
     links: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for c in grid.connections:
         for e in grid.blocks[c.block].active:

@@ -117,9 +117,9 @@ class Cells:
     @classmethod
     def of(cls, ghosts: TileGhosts, shares: LevelShares, chosen: np.ndarray) -> "Cells":
         """Divide boxes of ghost nodes into cells, whose ghosts have contributions from the same entries of `shares`.
-        `ghosts`: the boxes of ghosts. `chosen`: the numbers of the boxes to divide. `shares`: the contributions to all
-        boxes. The cells are sorted by the number of the part of the grid that has the ghosts, then by the direction
-        normal to its face."""
+        `ghosts`: the boxes of ghosts. `chosen` (boxes,): the numbers of the boxes to divide. `shares`: the
+        contributions to all boxes. The cells are sorted by the number of the part of the grid that has the ghosts, then
+        by the direction normal to its face."""
         chosen = chosen[np.lexsort((ghosts.direction[chosen], ghosts.part[chosen]))]
         number = np.full(len(ghosts.part), -1)
         number[chosen] = np.arange(len(chosen))

@@ -47,11 +47,12 @@ class TileChoice:
         regions: Sequence[Taken],
         table: Refine,
     ) -> "TileChoice":
-        """Return the data for the choice of refined boxes (tiles). `grids`: for each level the blocks if they were
-        refined completely. `lattices`: for each level and block the nodes at which tiles begin and end. `regions`: for
-        each level and block the mask [k, j, i] of the tiles that always exist. `table`: the table [refine] of the case.
-        The attribute `allowed` excludes tiles on faces whose condition does not support refinement, and tiles that need
-        an excluded tile around them or on the other side of a connection."""
+        """Return the data for the choice of boxes of finer grid (tiles). `grids`: for each level the blocks if they
+        were refined completely. `lattices`: for each level and block three lists, along i, j and k, of the node indexes
+        at which tiles begin and end. `regions`: for each level and block the boolean mask [k, j, i], over all possible
+        tiles, of those that always exist. `table`: the table [refine] of the case. The attribute `allowed` excludes
+        tiles on faces whose condition does not support refinement, and tiles that need an excluded tile around them or
+        on the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
