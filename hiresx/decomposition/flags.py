@@ -31,10 +31,11 @@ def looked_at(table: Refine) -> int:
 
 def criterion(table: Refine, flow: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
     """Evaluate the criterion for grid refinement at the nodes of a box, and return it as an array (nk, nj, ni).
-    `table`: the table [refine] of the case file. `flow`: the flow variables that the criterion reads (`looked_at`).
-    `nodes`: the coordinates x, y, z. The arrays in `flow` and `nodes` have one node more on each side of every
-    direction with more than one node. `beyond` (3, 2): whether these further nodes are outside of the grid, along i, j,
-    k and on each side; if so, no differences along the grid line are computed at its last node.
+    `table`: the table [refine] of the case file. `flow`: rho or, if the criterion needs them, rho, u, v, w
+    (`looked_at`). `nodes`: the coordinates x, y, z. All arrays in `flow` and `nodes` are [k, j, i] and have, along
+    every direction with more than one node, one node more than the box on each side. `beyond` (3, 2): whether these
+    further nodes are outside of the grid, along i, j, k and on each side; if so, no differences along the grid line are
+    computed at its last node.
 
     "density-curvature" is the largest over the grid lines of half the second difference of density, divided by the sum
     of `floor` times density and the smaller of the first differences to the two next nodes (after Sun and Takayama,
@@ -138,7 +139,8 @@ class Flags:
         """Record which boxes of finer grid (tiles) the refinement criterion selects at some nodes. `level`: the level
         of these nodes. `base`: the number of their block. `box`: their half-open index ranges i, j, k on this level.
         `marked` (nk, nj, ni): the result of `marks` (0, 1 or 2) at each node; if `alike` is given, the largest result
-        in each box of node ranges, where `alike` has the first nodes of the ranges along i, j, k (method `alike`)."""
+        in each box of ranges of nodes. `alike`: three arrays, along i, j and k, with the first node of each of these
+        ranges, counted from the first node of `box` (the result of the method `alike`)."""
         table, finer, lines = self._table, level + 1, self._lines(level, base)
         nodes = [np.arange(hi - lo) for lo, hi in box] if alike is None else alike
         for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):

@@ -63,10 +63,11 @@ def with_tiles(
 ) -> tuple[Decomposition, list[Extended]]:
     """Return the decomposition that has the blocks of the original grid followed by chosen boxes of finer grid (tiles),
     and the coordinates with ghosts of all blocks. For each level of refinement: `grids`, the blocks if they were
-    refined completely; `nodes`, their coordinates with ghosts; `lattices`, the nodes at which tiles begin and end;
-    `taken`, the masks of the chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is
-    called with a view of coordinates and returns the array to store. `known`: the tiles of each level in the last call,
-    which are used again where no tile has changed, and are replaced. Raises the errors of `refine`."""
+    refined completely; `nodes`, their coordinates with ghosts; `lattices`, for each block three lists, along i, j and
+    k, of the node indexes at which tiles begin and end; `taken`, for each block the boolean mask [k, j, i] of the
+    chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is called with a view of
+    coordinates and returns the array to store. `known`: the tiles of each level in the last call, which are used again
+    where no tile has changed, and are replaced. Raises the errors of `refine`."""
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)

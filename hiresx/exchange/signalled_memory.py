@@ -162,8 +162,9 @@ class SignalledMemory:
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
         """Return the kernel launches that add up sums over all ranks and store them in `result` (groups, quantities,
-        1). The result is bit-identical on all ranks. `sums` (rows, quantities, terms): the terms of this rank.
-        `groups`: the group to which each row belongs. Returns None if there is not enough shared memory."""
+        1). The result is bit-identical on all ranks. `sums` (rows, quantities, terms): the terms of this rank, whose
+        sum over the terms and over the rows of a group is needed. `groups` (rows,): the number of the group to which
+        each row belongs. Returns None if there is not enough shared memory."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

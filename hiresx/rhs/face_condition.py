@@ -223,10 +223,12 @@ class FaceCondition:
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called."""
+        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called. `fluxes[direction]`
+        (variables, k, j, i): the fluxes along each index direction, with ghost layers."""
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i)."""
+        """Set the viscous fluxes in the ghost layers. `fluxes[direction]` (variables, k, j, i): the fluxes along each
+        index direction."""
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 

@@ -35,8 +35,8 @@ SIGMA, STRONGER = 0.05, 10
 
 def radius(grid: Grid, repeated: Sequence[np.ndarray] | None = None) -> float:
     """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
-    nodes. Coincident nodes are counted once. `repeated`: for each block the coincident nodes, if they were computed
-    before by `repeated_nodes`."""
+    nodes. Coincident nodes are counted once. `repeated`: for each block the flat indexes (n,) of the nodes that
+    coincide with earlier ones, if `repeated_nodes` has computed them before."""
     total, count = np.zeros(3), 0
     if repeated is None:
         repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)

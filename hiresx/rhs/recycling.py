@@ -104,8 +104,9 @@ class Plane:
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """Return a view of the values [..., k, j, i] at the nodes of a face as an array (..., layer, span), whose last
-        axis runs along the span, and the axis before across the boundary layer."""
+        """Return a view of `values` (..., nk, nj, ni) at the nodes of a face, with one node in the direction normal to
+        it, as an array (..., layer, span), whose last axis runs along the span, and the axis before across the boundary
+        layer."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
         # the direction with the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)

@@ -148,8 +148,8 @@ class StepSize:
 
     @property
     def few(self) -> np.ndarray:
-        """Number of partial results in each row of the array `found` of spectral radii, int32; 0 in rows that belong to
-        no block."""
+        """Number of partial results in each row of the array `found` (rows, 2, FEW) of spectral radii, int32 (rows,); 0
+        in rows that belong to no block."""
         few = np.zeros(len(self.found), np.int32)
         few[self._rows] = [reduction.few for reduction in self.reductions]
         return few

@@ -64,8 +64,8 @@ class PartBox:
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
         """Return the variables `names` in this box of nodes: for each an array of type `dtype` with the values to
-        write, which the attribute `take` selects from all values in the box. `held`: the flow in the box. `gas`: the
-        gas of the case. `workers`: number of threads that compute."""
+        write, which the attribute `take` selects from all values in the box. `held`: the conservative variables and
+        further fields in the box. `gas`: the gas of the case. `workers`: number of threads that compute."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]

@@ -82,9 +82,10 @@ class FileLayout:
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
         """Write values of an array to an open file. `file`: the descriptor of the file. `key`: the key of the array.
-        `place`: the nodes of the array to which the values belong. `parts`: the values, one array for numbers, or three
-        for the components of vectors, which are interleaved in the file. It uses neither memory maps nor locks, so that
-        it works on any file system. Raises OSError, and ValueError if `place` lies outside the array."""
+        `place`: the nodes of the array to which the values belong. `parts`: the values, one array of the shape of
+        `place` for numbers, or three for the components of vectors, which are interleaved in the file. It uses neither
+        memory maps nor locks, so that it works on any file system. Raises OSError, and ValueError if `place` lies
+        outside the array."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]

@@ -73,9 +73,9 @@ class Record:
             self.write()
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
-        """Write the record at the end of the run. `status`: how the run ended. `error`: why the run did not finish, in
-        one or two lines; None if it did. `entries`: further changes of the record. Raises HiresxError if the file
-        cannot be written."""
+        """Write the record at the end of the run. `status`: how the run ended: "finished", "stopped", "interrupted" or
+        "failed". `error`: why the run did not finish, in one or two lines; None if it did. `entries`: further changes
+        of the record. Raises HiresxError if the file cannot be written."""
         self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 

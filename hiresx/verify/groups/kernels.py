@@ -101,8 +101,8 @@ def partner(backend: str) -> str:
 
 
 def backends_to_compare(backend: str) -> tuple[str, str]:
-    """Return the names of the two backends whose results are compared when `backend` is verified: "cpu" and its
-    partner."""
+    """Return the names of the two backends whose results are compared when `backend` is verified: "cpu", and `backend`
+    itself or, if this is the CPU, "emulated"."""
     return "cpu", partner(backend)
 
 
