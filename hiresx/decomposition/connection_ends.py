@@ -23,7 +23,7 @@ Place = tuple[int, str]  # number of a block, face
 
 class ConnectionEnds:
     """The nodes of block faces at which a connection ends inside a face: a cell of the face has connected nodes, and
-    others that do not coincide with any node of the donor block."""
+    others that do not coincide with any node of the donor block. `blocks`, `connections`: those of the grid."""
 
     def __init__(self, blocks: Sequence[Block], connections: Sequence[Connection]):
         """Find the cells of faces at which a connection ends: some of their nodes are connected, others are not, and

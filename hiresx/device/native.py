@@ -105,7 +105,7 @@ class NativeEvent:
 
 class NativeBackend:
     """A backend whose kernels the host's C++ compiler compiles. A subclass defines `name`, `flags` and `program`, the
-    class of the result of `compile`."""
+    class of the result of `compile`. `root`: the folder of the kernels."""
 
     name: Target
     chunk_bytes = 0
@@ -319,7 +319,8 @@ class _Signatures(Mapping[str, kernels.Signature]):
 
 class NativeProgram(RecordingProgram):
     """Compiled kernels of one configuration. `later`: the kernels that are compiled at their first use, with their
-    part. `real`: NumPy's name of the kernels' real type. `arranges_at_once`: whether prepare() orders launches."""
+    part. `real`: NumPy's name of the kernels' real type. `arranges_at_once`: whether prepare() orders launches.
+    `libraries`: pairs of a shared library and the signatures of the kernels in it."""
 
     arranges_at_once = False
 

@@ -347,7 +347,8 @@ class PatchedExchange(InterpolatedGhosts):
 
 class MirroredGhosts(InterpolatedGhosts):
     """Exchange that interpolates the state at the ghosts behind those walls whose ghosts take the flow at their mirror
-    images, if these are not nodes. `places`: the numbers of the boundary patches of these walls."""
+    images, if these are not nodes. `places`: the numbers of the boundary patches of these walls. `states`: the arrays
+    of the boxes of nodes of this rank."""
 
     def __init__(
         self,

@@ -65,8 +65,8 @@ class Outflow:
 
     `nodes`: for each block with such nodes its state, the nodes and their faces. `given`: the prescribed values of the
     patches, on the device (kernels/outflow_given.h). `any`: whether any rank has such patches. `on_host`: whether a
-    face lies on several ranks whose sums are added on the host.
-    """
+    face lies on several ranks whose sums are added on the host. `grid`: the grid. `whole`, `cut`: its blocks before and
+    after their division among ranks. `states`: the blocks of this rank."""
 
     def __init__(
         self,

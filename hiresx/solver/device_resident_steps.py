@@ -25,7 +25,8 @@ SPARE = 1.02
 class DeviceResidentSteps:
     """Time steps that are recorded once and then executed by the device without the host. `integrator`: the time
     integrator. `system`: the flow system, whose tasks (functions that launch kernels) make up a step. `size`: the
-    choice of the size of the step."""
+    choice of the size of the step. `blocks`, `ghosts`, `conditions`: the blocks of this rank, the exchanges of their
+    ghosts, and their boundary conditions."""
 
     def __init__(
         self,

@@ -43,7 +43,8 @@ class FlowSystem(System):
     called with the number of the stage, launches kernels. `tasks`: the tasks of a stage of an explicit integrator, or
     of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of a right-hand side. `perform`: the
     function that executes tasks; in the context `by` it is replaced. `timed`: measures the time of other work of an
-    integrator that iterates."""
+    integrator that iterates. `terms`, `ghosts`, `conditions`: the terms of the right-hand side, the exchanges of
+    ghosts, and the boundary conditions."""
 
     def __init__(
         self,

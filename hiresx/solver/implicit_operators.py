@@ -52,7 +52,8 @@ class _TimeTerm(NamedTuple):
 class ImplicitOperators(Linearised):
     """Operators of the implicit integrator on the blocks of this rank. The matrix blocks, and the update with its
     ghosts, are fields of the block states. Collective. Raises HiresxError for a case that the implicit integrator does
-    not support."""
+    not support. `ghosts`, `conditions`: the exchanges of ghosts and the boundary conditions of these `blocks`.
+    `step_size`: the computation of explicit steps. `system`: the flow equations."""
 
     def __init__(
         self,

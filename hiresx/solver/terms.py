@@ -55,7 +55,8 @@ class Terms:
     update includes the viscous differences; `left` are then the tasks that the update replaces. `conservation`: the
     task of conservative levels, else None. `viscous_first`: whether viscous fluxes are computed before the inviscid
     terms. If so, the fluxes of inner nodes are computed during the exchange of the state, and the fluxes are exchanged
-    during the inviscid terms."""
+    during the inviscid terms. `ghosts`, `conditions`: the exchanges of ghosts and the boundary conditions of the
+    `blocks`. `integrator`: the time integrator."""
 
     def __init__(
         self,

@@ -22,7 +22,8 @@ AT_ONCE = 8
 class Vectors:
     """Operations on vectors of unknowns. The kernels (kernels/vectors.h) are compiled when the first vector is made.
     Collective. `count`: the number of vectors. `of_last`: the weights of the last variables in the scalar product
-    `dot`; the weights of the other variables are 1."""
+    `dot`; the weights of the other variables are 1. `blocks`: the blocks of this rank, whose state gives the size of a
+    vector."""
 
     def __init__(self, blocks: LocalBlocks, of_last: Sequence[float] = ()):
         self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, tuple(of_last)

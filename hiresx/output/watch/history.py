@@ -37,8 +37,8 @@ _PIECE = 1 << 20  # number of bytes that are read at once
 
 
 class Column(NamedTuple):
-    """A quantity that every sample of a history has, such as "p". `long_name`: its description. `units`: its unit, such
-    as "c_ref"; "1" for a number without dimension."""
+    """A quantity that every sample of a history has. `name`: its name, such as "p". `long_name`: its description.
+    `units`: its unit, such as "c_ref"; "1" for a number without dimension."""
 
     name: str
     long_name: str

@@ -45,7 +45,7 @@ class AverageMonitor(Attachment):
     averages over the whole lines that pass through its nodes.
 
     A sample is weighted with the time since the previous sample (with local time steps: with the number of steps), from
-    `start` or the beginning of the run on."""
+    `start` or the beginning of the run on. `spec`: the table [average]. `out`: the run directory, or None."""
 
     name = "averages"
 
