@@ -53,10 +53,12 @@ class MirrorSources:
     and `geometry` is None. A ghost behind a curved wall has three positions: the mirror image, the foot of the normal,
     and a third position on the normal. For the first layer of ghosts the third position is twice as far from the wall
     as the image. For the other layers it is as far from the wall as the image of the first layer. `turn` then contains
-    no reflection. The rows of `geometry` (12, n) are the unit normal at the foot, into the flow (3), the distance of
-    the image from the wall, the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz), the distance of
-    the third position divided by the distance of the image, and the square of the length of STAGNANT cells along the
-    wall divided by the distance of the image."""
+    no reflection. The rows of `geometry` (12, n) are:
+    - the unit normal at the foot, into the flow (3);
+    - the distance of the image from the wall;
+    - the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz);
+    - the distance of the third position divided by the distance of the image;
+    - the square of the length of three cells (STAGNANT) along the wall divided by the distance of the image."""
 
     place: int
     index: np.ndarray

@@ -234,9 +234,9 @@ def unrefinable_places(whole: "Decomposition") -> list[int]:
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
-    """Return the reflections that give the coordinates of the ghosts behind `patch` if it is a plane of symmetry in
-    which a pole lies (a line to which a block face has collapsed), or which meets a no-slip wall at an edge; otherwise
-    an empty list. `whole`: the blocks, not divided among ranks."""
+    """Return the reflections that give the coordinates of the ghosts behind `patch`. The list is empty unless the patch
+    is a plane of symmetry in which a pole lies (a line to which a block face has collapsed), or which meets a no-slip
+    wall at an edge. `whole`: the blocks, not divided among ranks."""
     return _planes_of(whole, patch, [*_planes_through_poles(whole), *_planes_of_edges(whole)])
 
 
@@ -320,8 +320,8 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
 
 def check_pushed_planes(whole: "Decomposition") -> None:
     """Raise HiresxError if a body force has a component normal to a plane of symmetry, or to a slip wall in whose plane
-    a pole lies (a line to which a block face has collapsed), because the force would have the opposite direction behind
-    the plane. `whole`: the blocks, not divided among ranks."""
+    a pole lies (a line to which a block face has collapsed). Behind the plane the force would have the opposite
+    direction. `whole`: the blocks, not divided among ranks."""
     for patch in whole.patches:
         symmetric = patch.condition.type == "symmetry"
         if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):

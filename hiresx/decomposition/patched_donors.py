@@ -273,9 +273,10 @@ def share(
     the stencils. `weights` (2, n, 3, 6): weights of high order, then linear ones, along i, j, k, for the six nodes.
     `size`: (ni, nj, nk) of the block.
 
-    Returns None if no stencil has nodes in the box. Otherwise returns the positions of the m interpolations whose
-    stencils do (m,), the first nodes of their stencils, counted from the first node of the box (m, 3), the numbers of
-    nodes of a stencil along i, j, k, and the weights (2, 3, 6, m), which are 0 for nodes outside the box.
+    Returns None if no stencil has nodes in the box. Otherwise returns four results for the m interpolations whose
+    stencils do: their positions among the n (m,); the first nodes of their stencils, counted from the first node of the
+    box (m, 3); the numbers of nodes of a stencil along i, j, k; and the weights (2, 3, 6, m), which are 0 for nodes
+    outside the box.
 
     `turn` and `step` are for blocks that close on themselves, as O-grids do. Along each direction, `turn` 0 selects the
     nodes within the block, -1 those before its first node, and 1 those behind its last node. Node m outside the block

@@ -94,9 +94,10 @@ def refine_domain(
     """Add boxes of finer grid (tiles) to a decomposition as `refine` does, with further checks. `coarse`: the blocks of
     the original grid, not divided among ranks. `extended`: for each block its coordinates x, y, z with ghosts, or
     GhostLayers if they are left in the grid file. `table`: the table [refine] of the case. Returns the blocks of the
-    grid followed by the tiles, and the coordinates with ghosts of all of them. Raises the errors of `refine`, and
-    HiresxError for GhostLayers, for a tile on a slip wall that is curved, oblique to the grid lines or has an edge (a
-    line where the normal jumps), and, with `refine.conservative`, for a tile at an inflow or outflow."""
+    grid followed by the tiles, and the coordinates with ghosts of all of them. Raises the errors of `refine`. Also
+    raises HiresxError for GhostLayers and for a tile on a slip wall that is curved, oblique to the grid lines or has an
+    edge (a line where the normal jumps). With `refine.conservative`, it raises HiresxError for a tile at an inflow or
+    outflow as well."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -159,9 +160,9 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
     """Return the node indexes at which boxes of finer grid (tiles) may begin: for each level of refinement and block
     three ascending lists, along i, j and k. A tile has the nodes from one entry of a list up to the next entry, which
-    does not belong to it. `grids`: for each level the blocks if they were refined completely. Raises HiresxError for a
-    direction of `refine.symmetric` along which a block continues one step behind its last nodes, since its levels
-    cannot be symmetric there."""
+    does not belong to it. The last entry is the end of the last tile. `grids`: for each level the blocks if they were
+    refined completely. Raises HiresxError for a direction of `refine.symmetric` along which a block continues one step
+    behind its last nodes, since its levels cannot be symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]

@@ -187,13 +187,13 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """Return, for i, j and k, three fractions that say how much of the two sides of a box normal to this direction
-    touches other boxes: the fraction of the lower side that touches another box, the same for the upper side, and the
-    fraction of the two sides that touch each other (as at the ends of a periodic direction), which the first two leave
-    out. `size`: (ni, nj, nk) of the box. `box`: the number of the box. `links`: the contacts of the box, each as
-    (number of the other box, side of this box from 0 for imin to 5 for kmax, number of nodes in contact). A side in
-    contact with itself, such as the wake of a C-grid, counts as touching another box, since most partitions put its two
-    halves on different ranks."""
+    """Return, for i, j and k, how much of the two sides of a box normal to this direction touches other boxes. The
+    three numbers are the fraction of the lower side that touches another box, the same for the upper side, and the
+    fraction of the two sides that touch each other, as at the ends of a periodic direction. The first two leave out
+    what the third counts. `size`: (ni, nj, nk) of the box. `box`: the number of the box. `links`: the contacts of the
+    box, each as (number of the other box, side of this box from 0 for imin to 5 for kmax, number of nodes in contact).
+    A side in contact with itself, such as the wake of a C-grid, counts as touching another box, since most partitions
+    put its two halves on different ranks."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

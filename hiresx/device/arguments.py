@@ -138,10 +138,10 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
-    """Raise TypeError if the strides among the arguments of a kernel do not fit an array [variable, k, j, i], if an
-    array is too small for the nodes that the kernel visits, or if its address does not have the alignment that the
-    kernel needs. `signature`: the names and types of the kernel's parameters. `extent`: the numbers of points (ni, nj,
-    nk) of the launch. `values`: the arguments, in the order of the parameters."""
+    """Raise TypeError if the strides among the arguments of a kernel do not fit an array [variable, k, j, i]. Also
+    raises TypeError if an array is too small for the nodes that the kernel visits, or if its address does not have the
+    alignment that the kernel needs. `signature`: the names and types of the kernel's parameters. `extent`: the numbers
+    of points (ni, nj, nk) of the launch. `values`: the arguments, in the order of the parameters."""
     where = place(signature)
     if where is None and not signature.aligned:
         return

@@ -365,7 +365,9 @@ class NativeProgram(RecordingProgram):
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
-        """Return the packing function and the addresses of kernel `name`. Raises KeyError for an unknown kernel."""
+        """Return what a launch of the compiled kernel `name` needs: the function that packs its arguments into bytes,
+        and the addresses of the functions that take them. It is made at the first request and kept. Raises KeyError for
+        an unknown kernel."""
         found = self._kernels.get(name)
         if found is None:
             found = self._kernels[name] = _Kernel(self, name)

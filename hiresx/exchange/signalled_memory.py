@@ -141,11 +141,11 @@ class SignalledMemory:
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
         """Return the kernel launches that gather the spectral radii of all ranks, from which the time step is computed,
-        and the two arrays that replace `found` and `few` after the launches: a row for each rank, with its largest
-        inviscid and viscous radius, and the number 1 for each rank. They must come after the launches that compute the
-        radii of this rank's blocks. `found` (blocks, 2, FEW): the inviscid and then the viscous radii of each block,
-        one for each of the threads that compute maxima over nodes; they are the first 2 x few of the 2 x FEW numbers of
-        the block. `few` (blocks,): the numbers of these threads, at most FEW."""
+        and two arrays that replace `found` and `few` after the launches. The first then has a row for each rank, with
+        its largest inviscid and viscous radius; the second has the number 1 for each rank. They must come after the
+        launches that compute the radii of this rank's blocks. `found` (blocks, 2, FEW): the inviscid and then the
+        viscous radii of each block, one for each of the threads that compute maxima over nodes; they are the first 2 x
+        few of the 2 x FEW numbers of the block. `few` (blocks,): the numbers of these threads, at most FEW."""
         offer = self.offer(2)
         assert offer is not None  # it is small, and requested once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))

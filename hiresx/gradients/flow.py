@@ -26,9 +26,10 @@ class SteadyFlow:
     """A steady flow of a `case` on a backend. The grid is divided among the ranks in the same way for all values of a
     parameter. All ranks must call the constructor and the methods.
 
-    The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step with the boundary conditions C
-    at the nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md). The
-    circulation of a far field with a vortex is that of the lift of x."""
+    The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step. R is the rate of change by
+    the equations, and C applies the boundary conditions at the nodes of faces. The length e of the step follows from x
+    as in the implicit integrator (docs/implicit.md). The circulation of a far field with a vortex is that of the lift
+    of x."""
 
     def __init__(self, case: Case, backend: str, comm: Communicator):
         self.simulation = Simulation(

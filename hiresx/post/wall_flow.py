@@ -110,9 +110,9 @@ def nearest(flow: WallFlow, time: float) -> int:
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (n,) of the samples of `flow` from the time `start` to `end` (in units of L / c_ref, length
-    scale over sound speed), and their weights (n,) in a mean over time by the trapezoidal rule. With local time steps
-    the samples are weighted by steps. Raises HiresxError if there are no samples in this range."""
+    """Return the numbers (n,) of the samples of `flow` from the time `start` to `end`, and their weights (n,) in a mean
+    over time by the trapezoidal rule. The times are in units of L / c_ref, length scale over sound speed. With local
+    time steps the samples are weighted by steps. Raises HiresxError if there are no samples in this range."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)

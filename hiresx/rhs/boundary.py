@@ -315,8 +315,9 @@ class Profile(FaceCondition):
         )
 
     def move(self, clock: Any, share: float) -> None:
-        """Compute the prescribed state on the device, if it is a sum of waves or contains synthetic turbulence, at the
-        start of the time step plus the fraction `share` of its size, both read from the device array `clock`."""
+        """Compute the prescribed state on the device, if it is a sum of waves or contains synthetic turbulence. Its
+        time is the start of the time step plus the fraction `share` of the size of the step; start and size are read
+        from the device array `clock`."""
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 

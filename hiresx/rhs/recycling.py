@@ -104,9 +104,9 @@ class Plane:
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """Return a view of `values` (..., nk, nj, ni) at the nodes of a face, with one node in the direction normal to
-        it, as an array (..., layer, span), whose last axis runs along the span, and the axis before across the boundary
-        layer."""
+        """Return `values` at the nodes of a face as an array (..., layer, span): the last axis runs along the span, the
+        axis before it across the boundary layer. The result is a view. `values` (..., nk, nj, ni) has one node in the
+        direction normal to the face."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
         # the direction with the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)

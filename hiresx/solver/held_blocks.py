@@ -41,8 +41,8 @@ class HeldBlock:
 
 
 def shared_nodes(held: Sequence[HeldBlock], tiles: Sequence[Tile]) -> list[list[tuple[HeldBlock, Range]]]:
-    """Return, for each of `tiles` (boxes of nodes of a level), those of the blocks `held` that have metrics and some of
-    the same nodes, each with the half-open index ranges (i, j, k) of these nodes on the level."""
+    """Return, for each of `tiles` (boxes of nodes of a level), the blocks among `held` that have metrics and share
+    nodes with it. Each block comes with the half-open index ranges (i, j, k) of the shared nodes on the level."""
     found: list[list[tuple[HeldBlock, Range]]] = [[] for _ in tiles]
     for key in {(tile.level, tile.base) for tile in tiles}:
         those = [n for n, tile in enumerate(tiles) if (tile.level, tile.base) == key]

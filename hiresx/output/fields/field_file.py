@@ -252,8 +252,9 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the header of the field file `path`, without its arrays, as a dictionary: time, step, case, names of the
     variables, their precision, blocks (name -> (nk, nj, ni)), part (description of the subset, "" for whole fields),
-    and levels (for each block name the level of refinement, the block of the grid, and the index i, j, k of its first
-    node in that block; empty without refinement). Raises HiresxError if the file is missing or is not a field file."""
+    and levels. `levels` has for each block name the level of refinement, the block of the grid, and the index i, j, k
+    of its first node in that block; without refinement it is empty. Raises HiresxError if the file is missing or is not
+    a field file."""
     with open_file(path) as blocks:
         return _describe(blocks)
 
