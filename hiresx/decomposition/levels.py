@@ -90,8 +90,9 @@ def part_on_level(levels: Levels, part: Part) -> Tile:
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """Return the indexes of every block if it is refined completely to `level`, as a dictionary from (level, block) to
-    a `Space`. `decomposition`: these blocks and their connections."""
+    """Return, for every block that is refined completely to `level`, its numbers of nodes and the directions in which
+    it is connected with itself (a `Space`), as a dictionary with the keys (level, number of the block).
+    `decomposition`: these blocks and their connections."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)

@@ -489,6 +489,6 @@ def is_of_patch(patch: Patch) -> bool:
 
 
 def condition(face: Face) -> FaceCondition:
-    """Return the boundary condition of `face`: an object of the class whose attribute `kernel` is that of the condition
-    in the case."""
+    """Return the boundary condition of `face`, an object that sets its nodes and ghosts. Its class follows from the
+    type of the condition in the case."""
     return _kind(face.patch, face.mirrored)(face)

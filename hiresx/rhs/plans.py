@@ -25,9 +25,9 @@ def default_plan(backend_name: str) -> str:
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:
-    """Return the name, a key of PLANS, of the order in which the inviscid terms are computed on the backend
-    `backend_name`, if `plan` is the name of the order for the whole right-hand side. With "compact" this is the default
-    of the backend, otherwise `plan`."""
+    """Return the name of the plan (a key of PLANS, an order of computation) by which the inviscid terms are computed
+    when `plan` is the plan of the whole right-hand side. It is `plan` itself, except that for "compact" it is the
+    default plan of the backend `backend_name`."""
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 

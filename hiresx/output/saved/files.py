@@ -159,8 +159,9 @@ class JointFile:
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
-        """Write the bytes between the arrays, on rank 0; nothing is done on other ranks. `numbers`: the values of
-        arrays with one item, by key. Raises HiresxError, with the path, if the disk is full."""
+        """Write on rank 0 the parts of the file that do not belong to arrays, such as its header; nothing is done on
+        other ranks. `numbers`: the values of arrays with one item, which are written too, by the keys of the arrays in
+        the layout of the file. Raises HiresxError, with the path, if the disk is full."""
         if not self._root:
             return
         with naming_errors(self.path):
