@@ -73,8 +73,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """Return an uninitialised array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if it is too
-    large."""
+    """Return an uninitialised array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if too large."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size = prod(map(int, shape)) * np.dtype(dtype).itemsize
     try:
@@ -365,9 +364,7 @@ class NativeProgram(RecordingProgram):
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
-        """Return what a launch of the compiled kernel `name` needs: the function that packs its arguments into bytes,
-        and the addresses of the functions that take them. It is made at the first request and kept. Raises KeyError for
-        an unknown kernel."""
+        """Return how kernel `name` is called: packing function, addresses. Raises KeyError for an unknown kernel."""
         found = self._kernels.get(name)
         if found is None:
             found = self._kernels[name] = _Kernel(self, name)

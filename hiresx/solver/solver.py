@@ -423,9 +423,8 @@ class Solver:
         self._conditions.finish_reads()
 
     def values(self) -> dict[str, Any]:
-        """Return the numbers on which the next step depends, for a checkpoint: time, steps, dt, step_factor, the memory
-        of the integrator and the number of earlier states if it needs them, and the reference state if the stored
-        variables are differences from it."""
+        """Return the numbers on which the next step depends, for a checkpoint: time, steps, dt, step_factor, and what
+        the integrator, its history and the format of the state need in addition."""
         found = dict[str, Any](time=self.time, steps=self.steps, dt=float(self.dt), step_factor=self.step_factor)
         if self.configuration.storage.carries:
             found["reference"] = list(self.configuration.reference)
@@ -442,10 +441,9 @@ class Solver:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the numbers that the
-        method `values` returned for the checkpoint. `read(name, box)`: returns the nodes in the half-open index ranges
-        `box` (i, j, k) of its array `name`. Collective. Raises ValueError for impossible numbers, and for arrays of
-        another shape or type."""
+        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the result of the
+        method `values`. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of its array
+        `name`. Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():

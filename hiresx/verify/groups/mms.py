@@ -286,9 +286,8 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of a computed manufactured flow, NaN if the computation fails. `setup`: the
-    flow, grid, scheme and boundary condition. `points`: the number of cells along each direction. `bench`: the
-    environment with the backend."""
+    """Return the L1, L2 and Linf errors of the manufactured flow `setup`, computed on the backend of `bench` with
+    `points` cells along each direction; NaN if the computation fails."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)
