@@ -82,8 +82,8 @@ def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...]
 
 
 def rank(level: str) -> int:
-    """Return the position of a level of PCIe connection in the order of closeness `PCIE`, 0 for the closest; UNKNOWN
-    for NVLink and other words."""
+    """Return the position of a `level` of PCIe connection in the order of closeness, from 0 for "PSB" (one board) to 5
+    for "SYS" (two sockets); 6 (UNKNOWN) for NVLink and other words."""
     return RANK.get(level, UNKNOWN)
 
 

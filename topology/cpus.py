@@ -46,8 +46,8 @@ def parse_mask(text: str) -> frozenset[int] | None:
 
 
 def format_list(cpus: Iterable[int]) -> str:
-    """Return CPU numbers as a text of single numbers and ranges in ascending order, such as "0,3-9"; "" if there are
-    none."""
+    """Return the CPU numbers `cpus` as a text of single numbers and ranges in ascending order, such as "0,3-9"; "" if
+    there are none."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][1] + 1:

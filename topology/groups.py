@@ -24,9 +24,10 @@ class GpuGroup:
 
 def groups(machine: Machine) -> dict[str, Partition]:
     """Return the groups of GPUs that are close to each other, for each level of closeness: "NUMA", the PCIe levels
-    "NODE", "PHB", "PXB", "PIX" and "PSB" (as in `nvidia-smi topo -m`), and "NV" for NVLink. Every GPU is in one group
-    of each level. Groups of NUMA nodes follow from the NUMA node and CPUs of each GPU, groups of PCIe levels from the
-    levels of all pairs. In a group of "NV" each GPU has NVLink with every other one."""
+    "NODE", "PHB", "PXB", "PIX" and "PSB" (as in `nvidia-smi topo -m`), and "NV" for NVLink. A group is a tuple of the
+    indexes of its GPUs, and every GPU is in one group of each level. Groups of NUMA nodes follow from the NUMA node and
+    CPUs of each GPU, groups of PCIe levels from the levels of all pairs. In a group of "NV" each GPU has NVLink with
+    every other one."""
     found = {"NUMA": numa_groups(machine)}
     for level in ("NODE", "PHB", "PXB", "PIX", "PSB"):
         found[level] = pcie_groups(machine, level)
@@ -38,16 +39,17 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
     """Return the groups of GPUs whose PCIe paths to each other are at most as long as `level` says, one of "PSB",
-    "PIX", "PXB", "PHB", "NODE" and "SYS" (from the same board to different sockets). NVLink is ignored."""
+    "PIX", "PXB", "PHB", "NODE" and "SYS" (from the same board to different sockets). Each group is a tuple of the
+    indexes of its GPUs. NVLink is ignored."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 
 def numa_groups(machine: Machine) -> Partition:
-    """Return the groups of GPUs that are connected to the same NUMA node. Two GPUs are in one group if their NUMA nodes
-    are equal. If a node is not known, the nearest CPUs of both must be equal. If these are not known either, the PCIe
-    level must be NODE or closer. GPUs with the level SYS (different sockets) are always in two groups, if any devices
-    of the machine have a closer level: the cgroup of a job may restrict the CPUs and nodes of all GPUs to the same few,
-    but it does not change the levels."""
+    """Return the groups of GPUs that are connected to the same NUMA node, each a tuple of the indexes of its GPUs. Two
+    GPUs are in one group if their NUMA nodes are equal. If a node is not known, the nearest CPUs of both must be equal.
+    If these are not known either, the PCIe level must be NODE or closer. GPUs with the level SYS (different sockets)
+    are always in two groups, if any devices of the machine have a closer level: the cgroup of a job may restrict the
+    CPUs and nodes of all GPUs to the same few, but it does not change the levels."""
     gpus = machine.gpus
     tell = levels_tell_nodes(machine)
 
@@ -72,10 +74,10 @@ def levels_tell_nodes(machine: Machine) -> bool:
 
 
 def nvlink_groups(machine: Machine) -> Partition:
-    """Return groups of GPUs in which every GPU has NVLink with every other one. If NVLink connects GPUs that are not
-    all linked pairwise (as in a hybrid cube mesh), the GPUs of one NUMA node are a group if they are all linked.
-    Otherwise a group starts with the pair that has most links, and the GPU with most links to all members is added
-    repeatedly."""
+    """Return groups of GPUs in which every GPU has NVLink with every other one, each a tuple of the indexes of its
+    GPUs. If NVLink connects GPUs that are not all linked pairwise (as in a hybrid cube mesh), the GPUs of one NUMA node
+    are a group if they are all linked. Otherwise a group starts with the pair that has most links, and the GPU with
+    most links to all members is added repeatedly."""
     count = len(machine.gpus)
     link = [[nvlinks(machine.levels[a][b]) for b in range(count)] for a in range(count)]
     found: list[tuple[int, ...]] = []
@@ -148,8 +150,8 @@ def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tupl
 
 
 def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition:
-    """Partition `count` devices into groups. Two devices are in one group if a chain of pairs (a, b) with `together(a,
-    b)` true connects them."""
+    """Partition the devices 0 to `count` - 1 into groups, each a tuple of their numbers. Two devices are in one group
+    if a chain of pairs (a, b) with `together(a, b)` true connects them."""
     root = list(range(count))
 
     def find(n: int) -> int:

@@ -12,9 +12,9 @@ from hiresx.topology.connection_levels import PCIE, RANK, SELF, UNKNOWN, rank
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the distance of each PCIe level in `words` (PIX, PXB, ...) as an integer, the index of the level in
-    `connection_levels.PCIE`, where the closest comes first. The result has the shape (rows, columns). The number is
-    UNKNOWN for NVLink and for an empty name."""
+    """Return the distance of each PCIe level in `words` (PIX, PXB, ...) as an integer array (rows, columns): the
+    position of the level in the order of closeness, from 0 for "PSB" (one board) to 5 for "SYS" (two sockets). It is 6
+    (UNKNOWN) for NVLink and for an empty name."""
     return np.array([[rank(word) for word in row] for row in words], dtype=int).reshape(len(words), -1)
 
 

@@ -374,8 +374,8 @@ def bus_id(text: str) -> str:
 
 
 def address(bus: str, mig_uuid: str = "") -> str:
-    """Return the address of a GPU: the PCI bus id `bus`, followed by the UUID of a MIG slice if there is one, because
-    all slices of a card have the same bus id."""
+    """Return the address of a GPU: the PCI bus id `bus`, followed by `mig_uuid`, the UUID of a MIG slice, if it is not
+    "". All slices of a card have the same bus id."""
     return f"{bus_id(bus)}/{mig_uuid}" if mig_uuid else bus_id(bus)
 
 

@@ -290,9 +290,9 @@ def _nic(node: Element, numa: tuple[NumaNode, ...]) -> NIC:
 
 
 def level(first: GPU | NIC, second: GPU | NIC) -> str:
-    """Return how close two devices are connected by PCIe: PIX, PXB, PHB, NODE or SYS, as in `nvidia-smi topo -m`. The
-    level follows from the PCI bridges above the devices. If they have no common bridge, it follows from their NUMA
-    nodes or, if these are not known, from the CPUs near two GPUs."""
+    """Return how close the devices `first` and `second` are connected by PCIe: PIX, PXB, PHB, NODE or SYS, as in
+    `nvidia-smi topo -m`. The level follows from the PCI bridges above the devices. If they have no common bridge, it
+    follows from their NUMA nodes or, if these are not known, from the CPUs near two GPUs."""
     near = connection_levels.closest(first.path, second.path)
     if near:
         return near

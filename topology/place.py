@@ -228,7 +228,7 @@ def is_even(placement: Sequence[int], gpus: Sequence[int]) -> bool:
 
 
 def check_strategies(names: Iterable[str]) -> None:
-    """Raises HiresxError for a name that is not one of the strategies."""
+    """Raise HiresxError for the first of `names` that is not the name of a placement strategy."""
     for name in names:
         if name not in STRATEGIES:
             raise HiresxError(f'no placement strategy "{name}"', f"the strategies are {', '.join(STRATEGIES)}")
@@ -242,8 +242,8 @@ def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **option
 
 
 def to_json(made: PlacementPlan) -> dict[str, Any]:
-    """Return the placements of all strategies and their estimated costs as JSON data: strategies.NAME.placement, .cost
-    (s), .seconds, .busiest_link and further entries."""
+    """Return the placements of all strategies in `made` and their estimated costs as JSON data:
+    strategies.NAME.placement, .cost (s), .seconds, .busiest_link and further entries."""
     return {
         "machine": {"source": made.machine.source, "host": made.machine.host, "gpus": len(made.machine.gpus)},
         "ranks": made.demand.ranks,

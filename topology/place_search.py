@@ -68,7 +68,7 @@ class Objective(ABC):
         `first[m]` and `second[m]` of `place`; each swap starts from the original `place`."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
-        """Return the same measure for only the ranks in `ranks` and the messages between them."""
+        """Return this measure of placements for only the ranks in `ranks` and the messages between them."""
         demand = self.demand
         return type(self)(self.model, Traffic(demand.bytes[np.ix_(ranks, ranks)], demand.off_host[ranks]))
 
@@ -284,10 +284,10 @@ class Search:
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
     """Return a lower bound, in seconds, of the duration of an exchange over all placements on `gpus` with at most
-    `share` ranks on a GPU. `demand`: the bytes between the ranks. Each rank is considered alone: it is placed on its
-    best GPU, together with the `share` - 1 ranks with which it exchanges most. Its time is the larger of the time of
-    the link that all its messages pass, and the time of its largest message. The bound is the largest time of a rank
-    plus the largest sum of latencies of a rank."""
+    `share` ranks on a GPU. `model`: the links of the machine. `demand`: the bytes between the ranks. Each rank is
+    considered alone: it is placed on its best GPU, together with the `share` - 1 ranks with which it exchanges most.
+    Its time is the larger of the time of the link that all its messages pass, and the time of its largest message. The
+    bound is the largest time of a rank plus the largest sum of latencies of a rank."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

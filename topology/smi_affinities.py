@@ -18,8 +18,9 @@ def read(
 ) -> tuple[Sets, Nodes, Sets]:
     """Read the affinity columns of a matrix of `nvidia-smi topo -m`. Returns three lists with one entry for each GPU:
     its nearest CPUs or None, its NUMA node or None, and the NUMA nodes near it if there are several. `gpus`: the row of
-    each GPU. `after`: for each GPU the words behind the levels of its row. `header`: the header of the matrix, if any.
-    `count`: the number of GPUs. Sentences about unreadable or missing entries are appended to `problems`."""
+    each GPU, by its index. `after`: for each GPU two lists of the text behind the levels of its row: its words, and its
+    cells separated by tabs. `header`: the header of the matrix, if any. `count`: the number of GPUs. Sentences about
+    unreadable or missing entries are appended to `problems`."""
     cpus: Sets = []
     numa: Nodes = []
     nodes: Sets = []

@@ -138,9 +138,9 @@ def _caches(root: Path) -> tuple[Cache, ...]:
 
 
 def level_by_bridges(first: GPU | NIC, second: GPU | NIC) -> str:
-    """Return how close two devices are connected by PCIe: PIX, PXB, PHB, NODE or SYS, as in `nvidia-smi topo -m`. The
-    level follows from the PCI bridges above the devices or, without a common bridge, from their NUMA nodes. Two unknown
-    nodes, as on most virtual machines, are treated as one node."""
+    """Return how close the devices `first` and `second` are connected by PCIe: PIX, PXB, PHB, NODE or SYS, as in
+    `nvidia-smi topo -m`. The level follows from the PCI bridges above the devices or, without a common bridge, from
+    their NUMA nodes. Two unknown nodes, as on most virtual machines, are treated as one node."""
     return connection_levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
 
 

@@ -37,7 +37,8 @@ class BodyForce(Table):
     every: Points = Field(10, description="steps between samples of the history")
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
-        """Return {"kept_acceleration": 1}: every block stores one array with the acceleration that `keep` controls."""
+        """Return {"kept_acceleration": 1}: every block stores one array with the acceleration of the force, which
+        changes in time if the mass flow is kept constant."""
         return {"kept_acceleration": 1}
 
     @property

@@ -44,8 +44,9 @@ class Vortex(Table):
         return state.rho * ratio ** (1 / (gamma - 1)), u, v, state.p * ratio ** (gamma / (gamma - 1))
 
     def largest(self, state: State, gamma: float, x: np.ndarray, y: np.ndarray) -> float:
-        """Return the largest circulation that is accepted, in c_ref L: at the nearest of the points x, y it changes the
-        velocity by half of the stream's speed. `state`: the uniform stream. `gamma`: ratio of specific heats."""
+        """Return the largest circulation that is accepted, in c_ref L: at the point nearest to the vortex it changes
+        the velocity by half of the stream's speed. `x`, `y`: coordinates of the points of the far field, arrays of one
+        shape in units of L. `state`: the uniform stream. `gamma`: ratio of specific heats."""
         square = (state.u**2 + state.v**2) * state.rho / (gamma * state.p)
         distance = np.hypot(x - self.centre[0], y - self.centre[1]).min(initial=np.inf)
         return float(np.pi * distance * np.hypot(state.u, state.v) * np.sqrt(1 - square))

@@ -170,9 +170,10 @@ def evaluate_profile(
 def state(
     call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[Quantity]:
-    """Return rho, u, v, w, p that the user's function `call(x, y, z[, t], **values)` returns. Each is an array of the
-    shape of x, or a `Waves` (a sum of waves in time). If t is None, the function is called without t. Raises
-    HiresxError if the function fails or returns something else."""
+    """Return rho, u, v, w, p that the user's function `call(x, y, z[, t], **values)` returns. `x`, `y`, `z`:
+    coordinates of points, arrays of one shape, in L. Each result is an array of this shape, or a `Waves` (a sum of
+    waves in time). If t is None, the function is called without t. Raises HiresxError if the function fails or returns
+    something else."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
     return _evaluate(call, values, (x, y, z), t, STATE, "a state", wanted)
 

@@ -69,7 +69,7 @@ def load(
     complete: bool = True,
     unset: Sequence[str] = (),
 ) -> Case:
-    """Load the case of a bundled name, a TOML file or a folder with case.toml.
+    """Load the case `name_or_path`: a bundled name, a TOML file or a folder with case.toml.
 
     - `preset`: the name of one of its [presets], or several names; later ones override earlier ones.
     - `overrides`: texts "dotted.key=value" with TOML values (any other value is a string), or a dictionary
@@ -84,8 +84,7 @@ def load(
 
     Raises HiresxError for an unknown name or preset, for invalid TOML (with line and column), for every error of the
     case and of its presets, for a key in `unset` that does not exist, for a function that case.py lacks, and for a
-    parameter that no function has as an argument.
-    """
+    parameter that no function has as an argument."""
     path = find(name_or_path)
     document = read(path)
     presets = document.pop("presets", {})

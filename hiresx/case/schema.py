@@ -458,7 +458,7 @@ class Case(Table):
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
         """Return the initial values of all transported scalars by name, each a number or an array of the shape of x.
-        `x`, `y`, `z`: coordinates of the nodes, in L. Raises the errors of `evaluate_scalar`."""
+        `x`, `y`, `z`: coordinates of the nodes, arrays of one shape, in L. Raises the errors of `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
             for s in self.all_scalars

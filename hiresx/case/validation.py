@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def check_arguments(case: "Case", profiles: Any, monitors: Any, grid: Any) -> None:
     """Raise HiresxError for invalid arguments of `hiresx.Simulation`: `monitors` that are no list of functions, a
-    `grid` that has no blocks, `profiles` that are no dictionary of functions, and a name in `profiles` that no boundary
-    condition and no sponge of the case uses, since that function would be ignored."""
+    `grid` that has no blocks, and `profiles` that are no dictionary of functions. Also raises it for a name in
+    `profiles` that no boundary condition and no sponge of the case uses, since that function would be ignored."""
     if not isinstance(monitors, Sequence) or not all(map(callable, monitors)):
         raise HiresxError("monitors: not a list of functions", "write for instance monitors=[f]")
     if grid is not None and not hasattr(grid, "blocks"):

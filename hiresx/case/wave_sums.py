@@ -59,7 +59,8 @@ class Waves:
 
     @property
     def amplitudes(self) -> list[np.ndarray]:
-        """The M amplitudes of the cosines, then the M amplitudes of the sines, each an array."""
+        """The M amplitudes of the cosines, then the M amplitudes of the sines, each an array that broadcasts to the
+        shape of the points x."""
         return [*self.cos, *self.sin]
 
     def at(self, t: float) -> np.ndarray:
@@ -75,7 +76,8 @@ class Waves:
         return found
 
     def least(self) -> np.ndarray:
-        """Return a lower bound of the quantity over all times, an array: the mean minus the amplitudes of all waves."""
+        """Return a lower bound of the quantity over all times, an array over the points x: the mean minus the
+        amplitudes of all waves."""
         swings = [np.hypot(c, s) for c, s in zip(self.cos, self.sin, strict=True)]
         return np.asarray(self.mean - sum(swings), float)
 

@@ -22,9 +22,9 @@ LEAVES = 1e-3
 def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, Any]]:
     """Return one dictionary for each inflow of type `recycling-inflow`: its `block` and `face`; the plane of nodes from
     which its fluctuations are taken; and `sponges`, a dictionary from the number of each sponge in which the plane lies
-    to the largest relative depth of the plane, 0 at the start of the sponge and 1 at its end. The plane is given by
-    `index` (the index direction normal to it), `node` (its index along this direction), `range` (its half-open index
-    ranges i, j, k), `distance` from the face, and the lower and upper `bounds` [x, y, z]."""
+    to the largest relative depth of the plane, 0 at the start of the sponge and 1 at its end. Five entries describe the
+    plane: `index` (the index direction normal to it), `node` (its index along this direction), `range` (its half-open
+    index ranges i, j, k), `distance` from the face, and its lower and upper `bounds` [x, y, z]."""
     from hiresx.grid.blocks import AXES
     from hiresx.rhs import layers
     from hiresx.rhs.recycling import check

@@ -327,11 +327,11 @@ def _where(key: str, end: float, at: float) -> str:
 
 
 def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float, float] | None:
-    """Return whether the checkpoint `found` has already reached an end of `case`: the key of this end (such as
-    "time.end"), its value, and the time or the number of steps of the checkpoint. Return None if the run can continue.
-    A steady flow ends when its residual has fallen by the factor `implicit.drop`. If the residual is only round-off,
-    the flow has converged as well, and the key is "". All ranks of `comm` must call this. Raises HiresxError for a
-    checkpoint of another case."""
+    """Return the end of `case` that the checkpoint `found` has already reached: its key (such as "time.end"), its
+    value, and the time or the number of steps of the checkpoint. Return None if no end is reached, so that the run can
+    continue. A steady flow ends when its residual has fallen by the factor `implicit.drop`. If the residual is only
+    round-off, the flow has converged as well, and the key is "". All ranks of `comm` must call this. Raises HiresxError
+    for a checkpoint of another case."""
     from hiresx.case.implicit_table import NAME as IMPLICIT
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation

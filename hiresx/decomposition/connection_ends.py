@@ -22,7 +22,8 @@ Place = tuple[int, str]  # number of a block, face
 
 
 class ConnectionEnds:
-    """The ends of the connections of a grid within faces."""
+    """The nodes of block faces at which a connection ends inside a face: a cell of the face has connected nodes, and
+    others that do not coincide with any node of the donor block. `blocks`, `connections`: those of the grid."""
 
     def __init__(self, blocks: Sequence[Block], connections: Sequence[Connection]):
         """Find the cells of faces at which a connection ends: some of their nodes are connected, others are not, and
@@ -39,7 +40,8 @@ class ConnectionEnds:
         }
 
     def outside(self, b: int, face: str, range_: Range) -> list[Range]:
-        """Return the nodes of a range of a face, as rectangles, without the nodes at which connections end."""
+        """Return the nodes of a part of a block face without the nodes at which a connection ends, as disjoint
+        half-open index ranges (i, j, k). `b`: the number of the block. `range_`: half-open index ranges of the part."""
         free = np.ones(self._shape((b, face)), bool)
         if (b, face) in self._cells:
             cells, holder = self._cells[b, face], self._holder[b, face]
@@ -47,11 +49,13 @@ class ConnectionEnds:
         return rectangles_of_face(face, range_, free[in_face(face, range_)])
 
     def given_to_walls(self, placed: Sequence[PlacedCondition]) -> tuple[list[Connection], list[PlacedCondition]]:
-        """Return the connections without the nodes at which they end beside a wall, and the conditions, with these
-        nodes added to the walls. A node stays with the connection if it ends on the other side of this connection, too,
-        and is not beside a wall there. If a node is beside two walls, the first one has it.
+        """Transfer nodes at which a connection ends beside a wall of the same face from the connection to the wall.
+        Returns the connections without these nodes, and the conditions with them. A node stays with the connection if
+        the connection ends there in the donor block, too, but not beside a wall. If a node is beside two walls, the
+        first one has it.
 
-        `placed`: the conditions of the other nodes, each as (block number, face, half-open index ranges, condition)."""
+        `placed`: the conditions of the face nodes that are not connected, as (block number, face, half-open index
+        ranges i, j, k, condition)."""
         owners = {place: self._owners(place, placed) for place in self._cells}
         owners = {place: np.where(self._agreed(place, owners), own, -1) for place, own in owners.items()}
         owners = {place: own for place, own in owners.items() if (own >= 0).any()}
@@ -79,8 +83,9 @@ class ConnectionEnds:
         return connections, found
 
     def left(self, placed: Sequence[PlacedCondition]) -> Iterator[tuple[PlacedCondition, Integers]]:
-        """Yield the walls beside which a connection ends, each with the first node (i, j, k) at which it does.
-        `placed`: see `given_to_walls`."""
+        """Yield each wall beside which a connection ends, with the indexes i, j, k (3,) of the first connected node
+        beside it. `placed`: the conditions of the face nodes that are not connected, as (block number, face, half-open
+        index ranges, condition); the walls among them are yielded in this form."""
         for place in self._cells:
             own = self._owners(place, placed)
             for n in np.unique(own[own >= 0]):

@@ -20,7 +20,7 @@ class Boxes(NamedTuple):
 
     @property
     def sizes(self) -> np.ndarray:
-        """Numbers of nodes of the boxes along i, j and k, int64 (n, 3)."""
+        """Numbers of nodes of the n boxes along i, j and k, int64 (n, 3)."""
         return self.ranges[:, :, 1] - self.ranges[:, :, 0]
 
 

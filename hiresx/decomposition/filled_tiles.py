@@ -15,10 +15,11 @@ PASSES = 4
 
 
 def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return a mask [k, j, i] of the refined boxes (tiles) of a block with tiles added that join others to fewer and
-    larger boxes. The added tiles lie in the bounding box of two boxes of joined tiles. They are added if they have
-    fewer than `BLOCK` nodes for each block that is saved. `taken`: the mask of the tiles that must exist. `allowed`:
-    the mask of the tiles that may exist. `lattice`: the nodes at which tiles begin and end, along i, j and k."""
+    """Return the mask `taken` of boxes of finer grid (tiles) of a block with tiles added between others, so that joined
+    tiles form fewer and larger boxes. The added tiles lie in the bounding box of two boxes of joined tiles, and have
+    together fewer nodes than a fixed number (`BLOCK`) for each box by which the number of boxes decreases. All masks
+    are boolean [k, j, i], with one entry for each possible tile. `taken`: the tiles that must exist. `allowed`: the
+    tiles that may exist. `lattice`: three lists, along i, j and k, of the node indexes at which tiles begin and end."""
     # Between two evaluations of the criterion few levels change.
     ends = tuple(tuple(along) for along in lattice)
     return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
@@ -41,8 +42,9 @@ def _fill_tiles(
 
 
 def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
-    """Return the number of nodes of every possible refined box (tile) of a block, an array [k, j, i]. `lattice`: the
-    nodes at which tiles begin and end, along i, j and k."""
+    """Return the number of nodes of every possible box of finer grid (tile) of a block, an integer array [k, j, i] with
+    one entry for each tile. `lattice`: three lists, along i, j and k, of the node indexes at which tiles begin and end.
+    """
     return np.asarray(np.einsum("k,j,i->kji", *(np.diff(ends) for ends in reversed(lattice))))
 
 

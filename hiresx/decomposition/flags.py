@@ -24,17 +24,18 @@ def marks(table: Refine, value: np.ndarray) -> np.ndarray:
 
 
 def looked_at(table: Refine) -> int:
-    """Return how many of the flow variables rho, u, v, w the refinement criterion reads: 1 (rho) or 4. `table`: the
-    table [refine] of the case file."""
+    """Return how many of the flow variables rho, u, v, w the refinement criterion reads, counted from rho: 1 or 4.
+    `table`: the table [refine] of the case file."""
     return 4 if table.criterion == "vorticity" else 1
 
 
 def criterion(table: Refine, flow: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
     """Evaluate the criterion for grid refinement at the nodes of a box, and return it as an array (nk, nj, ni).
-    `table`: the table [refine] of the case file. `flow`: the flow variables that the criterion reads (`looked_at`).
-    `nodes`: the coordinates x, y, z. The arrays in `flow` and `nodes` have one node more on each side of every
-    direction with more than one node. `beyond` (3, 2): whether these further nodes are outside of the grid, along i, j,
-    k and on each side; if so, no differences along the grid line are computed at its last node.
+    `table`: the table [refine] of the case file. `flow`: rho or, if the criterion needs them, rho, u, v, w
+    (`looked_at`). `nodes`: the coordinates x, y, z. All arrays in `flow` and `nodes` are [k, j, i] and have, along
+    every direction with more than one node, one node more than the box on each side. `beyond` (3, 2): whether these
+    further nodes are outside of the grid, along i, j, k and on each side; if so, no differences along the grid line are
+    computed at its last node.
 
     "density-curvature" is the largest over the grid lines of half the second difference of density, divided by the sum
     of `floor` times density and the smaller of the first differences to the two next nodes (after Sun and Takayama,
@@ -120,10 +121,11 @@ class Flags:
         return [*zip(sizes, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
 
     def alike(self, level: int, base: int, box: Range) -> list[np.ndarray]:
-        """Divide the nodes `box` (half-open index ranges) of block number `base` on `level`, along each direction, into
-        ranges of nodes that select the same tiles of the next finer level. Return the first nodes of these ranges along
-        i, j and k, counted from the first node of `box`. The largest criterion in each box of such ranges then suffices
-        for the choice of tiles (`add`)."""
+        """Group nodes that select the same boxes of finer grid (tiles), so that only the largest criterion of each
+        group is needed. `box`: half-open index ranges of nodes of block number `base` on level number `level`. Along
+        each direction, its nodes are divided into ranges that select the same tiles of the next finer level. Returns
+        three integer arrays, along i, j and k, with the first node of each range, counted from the first node of `box`.
+        """
         found = []
         for line, (lo, hi) in zip(self._lines(level, base), box, strict=True):
             first = _first_alike(*line, self._table.nodes_around, self._table.tile)
@@ -134,10 +136,11 @@ class Flags:
     def add(
         self, level: int, base: int, box: Range, marked: np.ndarray, alike: Sequence[np.ndarray] | None = None
     ) -> None:
-        """Record the boxes of finer grid (tiles) that the refinement criterion selects. `level`: the level on which the
-        criterion was evaluated. `base`: the number of the block. `box`: half-open index ranges of the evaluated nodes
-        on this level. `marked` (nk, nj, ni): the result of `marks` for these nodes, or, if `alike` is given, the
-        largest result of `marks` in each box of the ranges `alike`, the result of the method of this name."""
+        """Record which boxes of finer grid (tiles) the refinement criterion selects at some nodes. `level`: the level
+        of these nodes. `base`: the number of their block. `box`: their half-open index ranges i, j, k on this level.
+        `marked` (nk, nj, ni): the result of `marks` (0, 1 or 2) at each node; if `alike` is given, the largest result
+        in each box of ranges of nodes. `alike`: three arrays, along i, j and k, with the first node of each of these
+        ranges, counted from the first node of `box` (the result of the method `alike`)."""
         table, finer, lines = self._table, level + 1, self._lines(level, base)
         nodes = [np.arange(hi - lo) for lo, hi in box] if alike is None else alike
         for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):
@@ -150,16 +153,17 @@ class Flags:
                 taken[finer][base] |= along_lines(chosen, tiles)
 
     def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:
-        """Return the boxes of finer grid (tiles) that the refinement criterion selects, as masks by level and block.
-        `there`: masks of the tiles that exist now; they are kept as long as the criterion exceeds the threshold
-        `coarsen` in them."""
+        """Return the boxes of finer grid (tiles) that the refinement criterion selects: for each level and block a
+        boolean mask [k, j, i] over all possible tiles. `there`: such masks of the tiles that exist now; an existing
+        tile is kept as long as the criterion exceeds the threshold `coarsen` in it."""
         return [
             [above | (held & exists) for above, held, exists in zip(*of_level, strict=True)]
             for of_level in zip(self.above, self.held, there, strict=True)
         ]
 
     def together(self) -> None:
-        """Combine the boxes of finer grid (tiles) that the ranks have selected, on all ranks. Collective."""
+        """Combine the selections of all ranks: afterwards every rank has each box of finer grid (tile) that the
+        refinement criterion selects on any rank. Collective."""
         comm = self._hierarchy.comm
         for taken in (self.above, self.held):
             flat = [some.ravel() for level in taken for some in level]

@@ -1,8 +1,7 @@
 """Coordinates of the ghost nodes of a block, and of the nodes near its faces from which they are computed. The
 coordinates of the other nodes remain in the grid file.
 
-The values are those of `extended_coordinates`.
-"""
+The values are those of `extended_coordinates`."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -52,8 +51,8 @@ class GhostLayers:
         return made
 
     def without_interior(self, block: Block, halo: int) -> "GhostLayers":
-        """Return a copy that contains only the `halo` ghost layers of the block and no nodes inside it. The nodes
-        inside are needed only until all ghosts have been computed."""
+        """Return a copy of these coordinates that contains only the `halo` ghost layers of `block` and no nodes inside
+        it. The nodes inside are needed only until all ghosts have been computed."""
         layers = [
             np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
             for axis, held in enumerate(self.layers)

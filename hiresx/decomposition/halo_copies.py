@@ -150,8 +150,8 @@ def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int
 
 def flat_box(lines: Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
     """Return the flat indexes, int32 (nk, nj, ni), of all combinations of given node indexes, into the array of a block
-    with `halo` ghost layers (`padded_shape`). `lines`: the node indexes along i, j and k, three arrays; 0 is the first
-    node that is no ghost, and ghosts before it are negative."""
+    with `halo` ghost layers (`padded_shape`). `lines`: the node indexes along i (ni,), j (nj,) and k (nk,); 0 is the
+    first node that is no ghost, and ghosts before it are negative."""
     (hi, hj, hk), (_, nj, ni) = _padding(block.size, halo), _padded_shape(block.size, halo)
     i, j, k = ((line + h).astype(np.int32) for line, h in zip(lines, (hi, hj, hk), strict=True))
     return (k[:, None] * nj + j)[:, :, None] * ni + i

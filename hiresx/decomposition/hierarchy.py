@@ -65,14 +65,14 @@ class Hierarchy:
         return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
-        """Return masks, by level and block, of the boxes of finer grid (tiles) in the regions that the case file
-        refines, and of the coarser tiles that must surround them."""
+        """Return the boxes of finer grid (tiles) in the regions that the case file refines, and the coarser tiles that
+        must surround them: for each level and block a boolean mask [k, j, i] over all possible tiles."""
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
-        """Convert `tiles` (boxes of finer grid) to masks, by level and block, over all possible tiles. An entry of
-        `tiles` may be one possible tile or several adjacent ones joined; entries of level 0, the original grid, are
-        left out. Raises ValueError for an entry that is not made of possible tiles."""
+        """Convert boxes of finer grid, `tiles`, to boolean masks [k, j, i] over all possible tiles, for each level and
+        block. An entry of `tiles` may be one possible tile or several adjacent ones joined; entries of level 0, the
+        original grid, are left out. Raises ValueError for an entry that is not made of possible tiles."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:
@@ -89,9 +89,9 @@ class Hierarchy:
 
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
         """Return the grid, its blocks with connections and boundary conditions, and the coordinates with ghosts, when
-        the original grid is refined by the tiles `taken`. `taken`: masks of the boxes of finer grid, by level and
-        block; adjacent tiles are joined to one block. Raises HiresxError if there are more nodes than
-        `refine.most_nodes`, and the errors of `refine`."""
+        the original grid is refined by the tiles `taken` (boxes of finer grid). `taken`: for each level and block a
+        boolean mask [k, j, i] over all possible tiles; adjacent tiles are joined to one block. Raises HiresxError if
+        there are more nodes than `refine.most_nodes`, and the errors of `refine`."""
         made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray, self.present)
         refuse_open(made, self.table)
         most = self.table.most_nodes

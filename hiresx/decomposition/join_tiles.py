@@ -19,10 +19,10 @@ Place = tuple[int, int, int, int]
 
 
 def origins(grid: Decomposition, tile: int) -> list[list[int]]:
-    """Return, for each block and direction, a node at which a refined box (tile) begins; the others begin at multiples
-    of `tile` nodes from there. If the indexes of two connected blocks run in the same direction along their common
-    face, the tiles of both begin at the same nodes, unless other connections prevent this. `grid`: the decomposition of
-    the whole grid on one level. `tile`: the number of nodes of a tile along a direction."""
+    """Return, for each block, a node along i, j and k at which a box of finer grid (tile) begins; the others begin at
+    multiples of `tile` nodes from there. If the indexes of two connected blocks run in the same direction along their
+    common face, the tiles of both begin at the same nodes, unless other connections prevent this. `grid`: the
+    decomposition of the whole grid on one level. `tile`: the number of nodes of a tile along a direction."""
     links: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for c in grid.connections:
         for e in grid.blocks[c.block].active:
@@ -43,8 +43,9 @@ def origins(grid: Decomposition, tile: int) -> list[list[int]]:
 
 
 def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]:
-    """Yield the indexes (k, j, i) of the refined boxes (tiles) of a block that contain nodes of the half-open index
-    ranges `box`, which may extend beyond the block. `lattice`: the nodes at which tiles begin and end along i, j, k."""
+    """Yield the position (k, j, i) among the tiles (boxes of finer grid) of a block of every tile that contains nodes
+    of `box`. `box`: half-open index ranges (i, j, k) of nodes on the level of the tiles, which may extend beyond the
+    block. `lattice`: three lists, along i, j and k, of the node indexes at which tiles begin and end."""
     ranges = []
     for ends, (lo, hi) in zip(lattice, box, strict=True):
         first, last = np.searchsorted(ends, [max(lo, 0), min(hi, ends[-1]) - 1], "right") - 1
@@ -53,10 +54,11 @@ def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]
 
 
 def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
-    """Return the partners of each refined box (tile) at a connection at which the level must not end: the tiles that
-    contain the donors of its ghost nodes there. If the tile exists, they must exist too. A tile is given as (block, k,
-    j, i): the number of its block and its place among the tiles of the block. `grid`: the decomposition of the whole
-    grid on the level. `lattices`: for each block the nodes at which tiles begin and end, along i, j and k."""
+    """Return which boxes of finer grid (tiles) require others, because the level must not end at a connection: a
+    dictionary from a tile at such a connection to its partners, the tiles that contain the donors of its ghost nodes
+    there. A tile is named by (block, k, j, i): the number of its block and its position among the tiles of the block.
+    `grid`: the decomposition of the whole grid on the level. `lattices`: for each block three lists, along i, j and k,
+    of the node indexes at which tiles begin and end."""
     found: dict[Place, list[Place]] = {}
     for c in grid.connections:
         if may_end(c, grid.blocks):
@@ -75,16 +77,18 @@ def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place,
 
 
 def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
-    """Return the half-open index ranges (i, j, k) of the refined box (tile) with the indexes `place`, (k, j, i), among
-    the tiles of a block. `lattice`: the nodes at which tiles begin and end, along i, j and k."""
+    """Return the half-open index ranges (i, j, k) of the nodes of one tile (box of finer grid). `place`: its position
+    (k, j, i) among the tiles of its block. `lattice`: three lists, along i, j and k, of the node indexes at which tiles
+    begin and end."""
     k, j, i = place
     return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 
 
 def with_partners(partners: dict[Place, list[Place]], taken: Sequence[np.ndarray]) -> None:
-    """Add to the masks `taken` all refined boxes (tiles) that must exist because others exist: their partners on the
-    other side of connections, the partners of these, and so on. `taken`: for each block the mask [k, j, i] of its
-    tiles, which is changed in place. `partners`: the partners of each tile (`partners_of`)."""
+    """Add to the masks `taken` all boxes of finer grid (tiles) that must exist because others exist: their partners on
+    the other side of connections, the partners of these, and so on. `taken`: for each block a boolean mask [k, j, i]
+    with one entry for each possible tile, which is changed in place. `partners`: the result of `partners_of`, a
+    dictionary from a tile (block, k, j, i) to the tiles that it requires."""
     new = [place for place in partners if taken[place[0]][place[1:]]]
     while new:
         found = [other for place in new for other in partners[place] if not taken[other[0]][other[1:]]]

@@ -68,9 +68,10 @@ def _beyond(whole: "Decomposition", c: "Connection", e: int, m: int) -> Kink | N
 
 
 def between_kinks(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for positions along a grid line, the range of nodes between the nearest kink before and the nearest kink
-    after: the first node and the last node + 1, (n,) each. `xi` (n,): positions as fractional node indexes. `kinks`:
-    node indexes of the kinks. `low`, `high`: the line has the nodes low ... high - 1, whose ends count as kinks."""
+    """Return, for n positions along a grid line, the range of nodes between the nearest kink before and the nearest
+    kink after: the first node and the last node + 1, (n,) each. `xi` (n,): positions as fractional node indexes.
+    `kinks` (m,): node indexes of the kinks, in any order. `low`, `high`: the line has the nodes low ... high - 1, whose
+    ends count as kinks."""
     marks = np.unique([low, *(m for m in kinks if low < m < high - 1), high - 1])
     number = np.clip(np.searchsorted(marks, xi, "right") - 1, 0, len(marks) - 2)
     return marks[number], marks[number + 1] + 1

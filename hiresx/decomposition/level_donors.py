@@ -18,16 +18,21 @@ from hiresx.grid.patched import WIDTH
 
 @dataclass(frozen=True, eq=False)
 class LevelShares:
-    """Contributions to the ghost nodes of refined boxes (tiles), which are interpolated from the next coarser level.
-    Each of the n entries is the contribution of the nodes that one rank has in a box of the coarser level (a part) to a
-    box of ghosts. Its weights are products of weights along the three directions. The entries are sorted by part.
-    `part` (n,): the number of the part. `ghosts` (n,): the number of the box in a `TileGhosts` that contains the
-    ghosts. `low`, `high` (n, 3): first and last + 1 of their indexes i, j, k on their level. `lines`: the weights along
-    a direction, each set once. `line` (n, 3): which of them apply along i, j and k. `columns` (n, 3): the columns of
-    these weights that belong to the first ghost along each direction. `widths` (n, 3): the number of nodes that a ghost
-    reads along each direction. `steps` (n, 3), `start` (n,): the ghost with the indexes m has the number start + the
-    sum of steps (m - low) in its entry. Ghosts are numbered layer by layer from the face outwards, and within a layer
-    along i first."""
+    """Contributions to the ghost nodes of boxes of finer grid (tiles), which are interpolated from the next coarser
+    level. Each of the n entries is the contribution of the nodes that one rank has in a box of the coarser level (a
+    part) to a box of ghosts. Its weights are products of weights along the three directions. The entries are sorted by
+    part. All arrays are integers.
+
+    - `part` (n,): the number of the part that contributes, among the parts of all ranks.
+    - `ghosts` (n,): the number of the box of ghosts, among the boxes of a `TileGhosts`.
+    - `low`, `high` (n, 3): the indexes i, j, k of the first and of the last + 1 of the ghosts of the entry, on the
+      finer level.
+    - `lines`: the different sets of weights along a direction. `line` (n, 3): the numbers of those that apply along i,
+      j, k.
+    - `columns` (n, 3): the column of the weights of each `line` that belongs to the first ghost.
+    - `widths` (n, 3): the number of nodes that a ghost reads along each direction.
+    - `start` (n,), `steps` (n, 3): the ghost with the indexes m (3,) has the number start + sum(steps (m - low)) in its
+      box. Ghosts are numbered layer by layer from the face outwards, and within a layer along i first."""
 
     part: np.ndarray
     ghosts: np.ndarray
@@ -42,13 +47,14 @@ class LevelShares:
 
     @property
     def count(self) -> np.ndarray:
-        """Number of ghosts (n,) to which each entry contributes."""
+        """Number of ghost nodes to which each of the n entries contributes, an integer array (n,)."""
         return (self.high - self.low).prod(axis=1)
 
 
 def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -> LevelShares:
-    """Return the contributions of nodes of coarser levels to `ghosts`, the ghost nodes of refined boxes. `whole`: the
-    decomposition before its division among ranks. `cut`: the decomposition into the boxes that the ranks compute."""
+    """Return the contributions of the nodes of coarser levels, rank by rank, to the ghost nodes of boxes of finer grid,
+    which are interpolated. `ghosts`: these ghost nodes, as boxes. `whole`: the decomposition before its division among
+    ranks. `cut`: the decomposition into the boxes that the ranks compute."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     near = {
@@ -96,11 +102,11 @@ def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A division of boxes of ghost nodes into n disjoint smaller boxes (cells), such that all ghosts of a cell have the
-    same contributions. `ghosts` (n,): for each cell, the number of the box in a `TileGhosts` that contains it. `low`,
-    `high` (n, 3): first and last + 1 of the indexes i, j, k of its ghosts on their level. `cell`, `share` (m,): the
-    numbers of a cell and of an entry of a `LevelShares` that contributes to it, for all m such pairs, sorted by
-    both."""
+    """A division of boxes of ghost nodes into n disjoint smaller boxes (cells), such that all ghosts of a cell have
+    contributions from the same entries of a `LevelShares`. All arrays are integers. `ghosts` (n,): the number of the
+    box of ghosts (in a `TileGhosts`) that contains the cell. `low`, `high` (n, 3): the indexes i, j, k of the first and
+    of the last + 1 of the ghosts of the cell, on their level. `cell`, `share` (m,): all m pairs of the number of a cell
+    and the number of an entry of the `LevelShares` that contributes to it, sorted by cell, then by entry."""
 
     ghosts: np.ndarray
     low: np.ndarray
@@ -110,8 +116,10 @@ class Cells:
 
     @classmethod
     def of(cls, ghosts: TileGhosts, shares: LevelShares, chosen: np.ndarray) -> "Cells":
-        """Divide the boxes of `ghosts` with the numbers `chosen` into cells. `shares`: the contributions to all ghosts.
-        The cells are sorted by the block that has the ghosts, then by the direction of the face."""
+        """Divide boxes of ghost nodes into cells, whose ghosts have contributions from the same entries of `shares`.
+        `ghosts`: the boxes of ghosts. `chosen` (boxes,): the numbers of the boxes to divide. `shares`: the
+        contributions to all boxes. The cells are sorted by the number of the part of the grid that has the ghosts, then
+        by the direction normal to its face."""
         chosen = chosen[np.lexsort((ghosts.direction[chosen], ghosts.part[chosen]))]
         number = np.full(len(ghosts.part), -1)
         number[chosen] = np.arange(len(chosen))
@@ -124,13 +132,14 @@ class Cells:
 
     @property
     def points(self) -> np.ndarray:
-        """Number of ghosts of each of the n cells, an array (n,)."""
+        """Number of ghosts of each of the n cells (boxes of ghosts with the same contributions), an integer array
+        (n,)."""
         return (self.high - self.low).prod(axis=1)
 
     @property
     def contributions(self) -> np.ndarray:
-        """Number of entries of the `LevelShares` that contribute to each of the n cells, an array (n,). Every ghost of
-        a cell receives this number of contributions."""
+        """Number of entries of the `LevelShares` that contribute to each of the n cells (boxes of ghosts), an integer
+        array (n,). Every ghost of a cell receives this number of contributions."""
         return np.bincount(self.cell, minlength=len(self.ghosts))
 
 
@@ -223,7 +232,8 @@ class Pairs:
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """The flat indexes, int32 (2, m), of all m pairs of nodes in the arrays of the coarser and the finer block."""
+        """The flat indexes, int32 (2, m), of all m pairs of coincident nodes: in row 0 in the array with ghosts of the
+        coarser block, in row 1 in that of the finer block."""
         return over_boxes(self.sizes[:, ::-1], self.first, self.steps[..., ::-1]).astype(np.int32)
 
 
@@ -239,12 +249,14 @@ class Injection:
 
     @property
     def to(self) -> np.ndarray:
-        """Flat indexes (n,) of the nodes that receive values, in the array with ghosts of `block`."""
+        """Flat indexes, int32 (n,), of the nodes that receive values from a finer level, in the array with ghosts of
+        their box of nodes on the coarser level."""
         return self.pairs.nodes[0]
 
     @property
     def source(self) -> np.ndarray:
-        """Flat indexes (n,) of the nodes whose values are copied, in the array with ghosts of `donor`."""
+        """Flat indexes, int32 (n,), of the nodes of a finer level whose values are copied, in the array with ghosts of
+        their box of nodes."""
         return self.pairs.nodes[1]
 
 

@@ -138,12 +138,14 @@ def _box_weights(
 def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Range, ...], float]]:
     """Return the cells of the next coarser level that `level` covers completely in block number `base` of the unrefined
     grid, as boxes. `levels`: all levels of the grid. A cell is the box between a node and the next node along each
-    direction. It is covered if the finer level has all nodes on its edges and inside it. In a block that is connected
-    with itself, one step from its last node, there is also a cell behind the last node.
+    direction, and has the indexes of the former. It is covered if the finer level has all nodes on its edges and inside
+    it. In a block that is connected with itself, one step from its last node, there is also a cell behind the last
+    node.
 
     The set of cells is divided into boxes in several ways, one for each order of the directions along which boxes are
-    extended. Each entry of the result is one division, a tuple of half-open ranges of cells (i, j, k), and its weight.
-    An integral over the cells is the weighted mean over the divisions, and thus symmetric if the set of cells is."""
+    extended. Each entry of the result is one division, as a tuple of half-open ranges of cells (i, j, k), and its
+    weight. An integral over the cells is the weighted mean over the divisions, and thus symmetric if the set of cells
+    is."""
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
     if not tiles:
         return []

@@ -63,8 +63,8 @@ class LevelTiles:
         return cls(pieces, 0, 0, blocks, joined, patches).behind(0, 0)
 
     def behind(self, first: int, place: int) -> "LevelTiles":
-        """Return the same blocks, connections and patches with other numbers: blocks are numbered from `first` on, and
-        patches from `place` on, so that they follow those of the coarser levels."""
+        """Return these blocks, connections and patches of a level with other numbers: blocks are numbered from `first`
+        on, and patches from `place` on, so that they follow those of the coarser levels."""
         more = first - self.first
         return replace(
             self,

@@ -75,7 +75,8 @@ class Levels:
         return sum(tile.level == 0 for tile in self.tiles)
 
     def of(self, level: int, base: int) -> list[int]:
-        """Return the positions in `tiles` of the boxes on `level` that lie in block `base` of the unrefined grid."""
+        """Return the numbers, in the list of all undivided blocks, of the boxes of nodes on `level` that lie in block
+        `base` of the unrefined grid."""
         return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
 
 
@@ -89,8 +90,9 @@ def part_on_level(levels: Levels, part: Part) -> Tile:
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """Return the indexes of every block if it is refined completely to `level`, as a dictionary from (level, block) to
-    a `Space`. `decomposition`: these blocks and their connections."""
+    """Return, for every block that is refined completely to `level`, its numbers of nodes and the directions in which
+    it is connected with itself (a `Space`), as a dictionary with the keys (level, number of the block).
+    `decomposition`: these blocks and their connections."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)
@@ -293,7 +295,8 @@ def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:
-    """Return the boundary patches of the blocks of `fine`, by the number of the block, if it has any."""
+    """Return the boundary patches of `fine` as a dictionary from the number of a block to its patches. Blocks without
+    patches are left out."""
     found: dict[int, list[Patch]] = {}
     for patch in fine.patches:
         found.setdefault(patch.block, []).append(patch)

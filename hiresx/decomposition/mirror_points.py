@@ -3,8 +3,7 @@ mirror images in the blocks.
 
 A ghost at the distance d behind a wall takes the flow at the distance d in front of it, on the same normal of the wall.
 If grid lines meet the wall at the angle a to its normal, this position is 2 d tan a away from the node with the same
-index.
-"""
+index."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,10 +53,12 @@ class MirrorSources:
     and `geometry` is None. A ghost behind a curved wall has three positions: the mirror image, the foot of the normal,
     and a third position on the normal. For the first layer of ghosts the third position is twice as far from the wall
     as the image. For the other layers it is as far from the wall as the image of the first layer. `turn` then contains
-    no reflection. The rows of `geometry` (12, n) are the unit normal at the foot, into the flow (3), the distance of
-    the image from the wall, the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz), the distance of
-    the third position divided by the distance of the image, and the square of the length of STAGNANT cells along the
-    wall divided by the distance of the image."""
+    no reflection. The rows of `geometry` (12, n) are:
+    - the unit normal at the foot, into the flow (3);
+    - the distance of the image from the wall;
+    - the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz);
+    - the distance of the third position divided by the distance of the image;
+    - the square of the length of three cells (STAGNANT) along the wall divided by the distance of the image."""
 
     place: int
     index: np.ndarray
@@ -82,7 +83,8 @@ class MirrorSources:
         return len(self.donor) // self.count
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """Return the same data for only those ghost nodes for which the mask `chosen` (n,) is true."""
+        """Return the positions at which the flow is interpolated for those ghost nodes only for which the mask `chosen`
+        (n,) is true."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]

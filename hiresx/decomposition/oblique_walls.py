@@ -234,9 +234,9 @@ def unrefinable_places(whole: "Decomposition") -> list[int]:
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
-    """Return the reflections that give the coordinates of the ghosts behind `patch` if it is a plane of symmetry in
-    which a pole lies (a line to which a block face has collapsed), or which meets a no-slip wall at an edge; otherwise
-    an empty list. `whole`: the blocks, not divided among ranks."""
+    """Return the reflections that give the coordinates of the ghosts behind `patch`. The list is empty unless the patch
+    is a plane of symmetry in which a pole lies (a line to which a block face has collapsed), or which meets a no-slip
+    wall at an edge. `whole`: the blocks, not divided among ranks."""
     return _planes_of(whole, patch, [*_planes_through_poles(whole), *_planes_of_edges(whole)])
 
 
@@ -248,7 +248,8 @@ def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion])
 def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Image]:
     """Return the reflections that continue a wall with a wall model behind the planes of symmetry that it meets, each
     with the block face on the plane: pairs (face, reflection). For other boundary conditions the result is empty.
-    `patch`: the wall. `planes`: the reflections at planes of symmetry to be considered."""
+    `whole`: the blocks, not divided among ranks. `patch`: the wall. `planes`: the reflections at planes of symmetry to
+    be considered."""
     if patch.condition.type != MODELLED:
         return []
     met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
@@ -290,8 +291,8 @@ def edges_at_no_slip_walls(whole: "Decomposition", patch: "Patch") -> list[Range
 
 
 def met_by(whole: "Decomposition", patch: "Patch") -> "Iterator[tuple[Patch, Range]]":
-    """Yield the boundary patches on other faces of the same block that have common nodes with `patch`, each with the
-    half-open index ranges of the common nodes."""
+    """Yield the boundary patches of `whole` on other faces of the same block that have common nodes with `patch`, each
+    with the half-open index ranges (i, j, k) of the common nodes."""
     for other in whole.patches:
         common = intersection(patch.range, other.range) if other.block == patch.block else None
         if common is not None and direction(other.face) != direction(patch.face):
@@ -319,8 +320,8 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
 
 def check_pushed_planes(whole: "Decomposition") -> None:
     """Raise HiresxError if a body force has a component normal to a plane of symmetry, or to a slip wall in whose plane
-    a pole lies (a line to which a block face has collapsed), because the force would have the opposite direction behind
-    the plane. `whole`: the blocks, not divided among ranks."""
+    a pole lies (a line to which a block face has collapsed). Behind the plane the force would have the opposite
+    direction. `whole`: the blocks, not divided among ranks."""
     for patch in whole.patches:
         symmetric = patch.condition.type == "symmetry"
         if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):

@@ -49,10 +49,9 @@ class PatchedDonors:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """Return, for each block, a `BlockMap` without coordinates. Its methods `base` and `weights` give the nodes and the
-    weights of an interpolation at a position with known fractional indexes, since these depend only on the shape of the
-    block. The methods that compute or search coordinates must not be called. `whole`: the blocks, not divided among
-    ranks."""
+    """Return, for each block, a `BlockMap` without coordinates, which suffices for interpolation at known fractional
+    indexes: its methods `base` (first nodes of a stencil) and `weights` depend only on the shape of the block. The
+    methods that compute or search coordinates must not be called. `whole`: the blocks, not divided among ranks."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
     return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
@@ -222,8 +221,9 @@ class Rows:
     turn: np.ndarray | None = None
 
     def weights_of(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the interpolation weights (2, 3, 6, m) of the contributions with the numbers `chosen` (m,): weights of
-        high order, then weights of linear interpolation, each for the six nodes along i, j and k."""
+        """Return the interpolation weights (2, 3, 6, m) of m of the contributions: weights of high order, then weights
+        of linear interpolation, each along i, j and k, for six nodes. `chosen` (m,): ascending positions of the
+        contributions."""
         return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 
@@ -268,17 +268,19 @@ def share(
     turn: Sequence[int] = (0, 0, 0),
     step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
-    """Restrict n interpolations in a block to the nodes that one part of the block contains. Interpolation number n
-    reads the six nodes from base[n] on in each direction, with `weights` (2, n, 3, 6): first of high order, then
-    linear, along i, j, k, for six nodes. `size`: (ni, nj, nk) of the block. `box`: half-open index ranges of the part.
+    """Restrict n interpolations in a block to the nodes of `box`, half-open index ranges (i, j, k) of the block. Each
+    interpolation has a stencil of six nodes along each direction. `base` (n, 3): indexes i, j, k of the first nodes of
+    the stencils. `weights` (2, n, 3, 6): weights of high order, then linear ones, along i, j, k, for the six nodes.
+    `size`: (ni, nj, nk) of the block.
 
-    Returns None if no interpolation reads nodes of the part. Otherwise returns the numbers of the interpolations that
-    do (m,), their first nodes within the part (m, 3), the numbers of nodes in each direction, and their weights (2, 3,
-    6, m).
+    Returns None if no stencil has nodes in the box. Otherwise returns four results for the m interpolations whose
+    stencils do: their positions among the n (m,); the first nodes of their stencils, counted from the first node of the
+    box (m, 3); the numbers of nodes of a stencil along i, j, k; and the weights (2, 3, 6, m), which are 0 for nodes
+    outside the box.
 
     `turn` and `step` are for blocks that close on themselves, as O-grids do. Along each direction, `turn` 0 selects the
-    nodes within the block, -1 those before its first node, and 1 those behind its last node. A node outside the block
-    is identical with the node `step` nodes further within it."""
+    nodes within the block, -1 those before its first node, and 1 those behind its last node. Node m outside the block
+    is identical with node m - `step`, which is in it."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):
@@ -313,10 +315,11 @@ def share(
 def targets(
     whole: Decomposition, cut: Decomposition, found: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return where the value of each interpolated ghost is stored, as three arrays: the part of the grid, the flat
-    index in the array with ghosts of that part, and the direction (0, 1, 2) normal to the face in front of the ghost.
-    `whole`: the blocks of the grid. `cut`: the blocks after their division into parts for the ranks. `found`: entries
-    with `place`, the number of a boundary patch, and `index`, the indexes i, j, k of the ghosts behind the patch."""
+    """Return where the values of m interpolated ghosts are stored, as three integer arrays (m,): the number of the part
+    of the grid, the flat index in the array with ghosts of this part, and the direction (0, 1, 2) normal to the face in
+    front of the ghost. `whole`: the blocks of the grid. `cut`: the blocks after their division into parts for the
+    ranks. `found`: objects with the attributes `place`, the number of a boundary patch, and `index` (3, n), the indexes
+    i, j, k, in the whole block, of the ghosts behind the patch. The ghosts of one object follow those of the other."""
     part, flat, along = [], [], []
     of_block: dict[int, list[int]] = {}
     for p, piece in enumerate(cut.parts):

@@ -91,8 +91,8 @@ class Decomposition:
 
     @property
     def names_of_grid(self) -> list[str]:
-        """For each block, the name of the block of the original grid. A box of finer grid (tile) has the name of the
-        block that it refines."""
+        """For each block, the name of a block of the original grid: its own name, or, for a box of finer grid (tile),
+        the name of the block that the tile refines."""
         tiles = None if self.levels is None else self.levels.tiles
         return [self.blocks[n if tiles is None else tiles[n].base].name for n in range(len(self.blocks))]
 

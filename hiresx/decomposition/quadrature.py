@@ -5,8 +5,7 @@ conserves. Only where the grid ends at a physical face are the weights those of 
 corrections up to fifth differences (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5) the integral is of
 seventh order there. Conserved quantities have other weights at no-slip walls, for which the scheme conserves them to
 round-off (kernels/wall_sums.h), with corrections up to third differences. A node that belongs to two blocks has half of
-its weight in each.
-"""
+its weight in each."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -45,8 +44,8 @@ def corrections(nodes: int) -> np.ndarray:
 @lru_cache(maxsize=1024)
 def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
     """Return how much the quadrature weights of the first nodes of a line of `nodes` nodes differ from 1, the weight of
-    interior nodes. Each entry is the number of a node, counted from the end of the line, and a dictionary from the kind
-    of the end (NO_SLIP wall, other PHYSICAL boundary, or node SHARED with another block) to the difference."""
+    interior nodes. Each entry is (m, differences): node m from the end of the line, and a dictionary from the kind of
+    the end (NO_SLIP wall, other PHYSICAL boundary, or node SHARED with another block) to the difference."""
     by_kind: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(corrections(nodes)), SHARED: (-0.5,)}
     first = range(max(len(by_kind[PHYSICAL]), min(len(_AT_NO_SLIP), nodes)))
     return tuple((m, {kind: values[m] for kind, values in by_kind.items() if m < len(values)}) for m in first)
@@ -93,8 +92,7 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
     """Return the quadrature weights (nk, nj, ni) of the nodes of block number `b`, or of the nodes in `box`, half-open
     index ranges (i, j, k). The sum of weight times cell volume 1/J times a field is the integral of the field over the
     block. `kept`: whether to use the weights with which the scheme conserves mass at no-slip walls. `decomposition`:
-    the blocks, not divided among ranks.
-    """
+    the blocks, not divided among ranks."""
     block = decomposition.blocks[b]
     return _weights(decomposition, b, whole_box(block.size) if box is None else box, block.active, kept)
 

@@ -63,10 +63,11 @@ def with_tiles(
 ) -> tuple[Decomposition, list[Extended]]:
     """Return the decomposition that has the blocks of the original grid followed by chosen boxes of finer grid (tiles),
     and the coordinates with ghosts of all blocks. For each level of refinement: `grids`, the blocks if they were
-    refined completely; `nodes`, their coordinates with ghosts; `lattices`, the nodes at which tiles begin and end;
-    `taken`, the masks of the chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is
-    called with a view of coordinates and returns the array to store. `known`: the tiles of each level in the last call,
-    which are used again where no tile has changed, and are replaced. Raises the errors of `refine`."""
+    refined completely; `nodes`, their coordinates with ghosts; `lattices`, for each block three lists, along i, j and
+    k, of the node indexes at which tiles begin and end; `taken`, for each block the boolean mask [k, j, i] of the
+    chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is called with a view of
+    coordinates and returns the array to store. `known`: the tiles of each level in the last call, which are used again
+    where no tile has changed, and are replaced. Raises the errors of `refine`."""
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
@@ -93,9 +94,10 @@ def refine_domain(
     """Add boxes of finer grid (tiles) to a decomposition as `refine` does, with further checks. `coarse`: the blocks of
     the original grid, not divided among ranks. `extended`: for each block its coordinates x, y, z with ghosts, or
     GhostLayers if they are left in the grid file. `table`: the table [refine] of the case. Returns the blocks of the
-    grid followed by the tiles, and the coordinates with ghosts of all of them. Raises the errors of `refine`, and
-    HiresxError for GhostLayers, for a tile on a slip wall that is curved, oblique to the grid lines or has an edge (a
-    line where the normal jumps), and, with `refine.conservative`, for a tile at an inflow or outflow."""
+    grid followed by the tiles, and the coordinates with ghosts of all of them. Raises the errors of `refine`. Also
+    raises HiresxError for GhostLayers and for a tile on a slip wall that is curved, oblique to the grid lines or has an
+    edge (a line where the normal jumps). With `refine.conservative`, it raises HiresxError for a tile at an inflow or
+    outflow as well."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -111,8 +113,8 @@ def refine_domain(
 
 
 def refuse_open(made: Decomposition, table: Refine) -> None:
-    """Raise HiresxError if a box of finer grid (tile) touches a boundary that prescribes values at nodes (an inflow or
-    outflow) and the table [refine] demands conservation (`conservative`)."""
+    """Raise HiresxError if a box of finer grid (tile) of the decomposition `made` touches a boundary that prescribes
+    values at nodes (an inflow or outflow) and the table [refine] demands conservation (`conservative`)."""
     assert made.levels is not None
     for patch in made.patches if table.conservative else ():
         if made.levels.tiles[patch.block].level and patch.condition.type in PASSED:
@@ -156,10 +158,11 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
 
 
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
-    """Return, for each level of refinement, block and direction, the indexes of the nodes at which boxes of finer grid
-    (tiles) may begin and end. `grids`: for each level the blocks if they were refined completely. Raises HiresxError
-    for a direction of `refine.symmetric` along which a block continues one step behind its last nodes, since its levels
-    cannot be symmetric there."""
+    """Return the node indexes at which boxes of finer grid (tiles) may begin: for each level of refinement and block
+    three ascending lists, along i, j and k. A tile has the nodes from one entry of a list up to the next entry, which
+    does not belong to it. The last entry is the end of the last tile. `grids`: for each level the blocks if they were
+    refined completely. Raises HiresxError for a direction of `refine.symmetric` along which a block continues one step
+    behind its last nodes, since its levels cannot be symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]
@@ -198,8 +201,9 @@ def _lattice_of(
 
 
 def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
-    """Return a mask of refined boxes (tiles) of a block with their mirror images added, along the directions that the
-    key `refine.symmetric` names. `taken`: the mask of the tiles [k, j, i]."""
+    """Return the mask `taken` of the boxes of finer grid (tiles) of a block with their mirror images added, along the
+    directions that the key `refine.symmetric` names. `taken`: boolean, [k, j, i], one entry for each possible tile.
+    `table`: the table [refine] of the case."""
     for d, axis in enumerate("ijk"):
         if axis in table.symmetric:
             taken = taken | np.flip(taken, 2 - d)
@@ -207,10 +211,11 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
 
 
 def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
-    """Return a mask of refined boxes (tiles) of a block that is also symmetric to the exchange of two index directions,
-    by adding tiles. This is done for pairs of directions that the key `refine.symmetric` names, whose tiles have equal
-    sizes, and for whose exchange the mask `asked` of the requested tiles is symmetric. `taken`, `asked`: masks [k, j,
-    i]. `lattice`: the nodes at which tiles begin and end along i, j and k."""
+    """Return the mask `taken` of the boxes of finer grid (tiles) of a block with tiles added, so that it is also
+    symmetric to the exchange of two index directions. This is done for pairs of directions that the key
+    `refine.symmetric` names, whose tiles have equal sizes, and for whose exchange the mask `asked` of the requested
+    tiles is symmetric. `taken`, `asked`: boolean, [k, j, i], one entry for each possible tile. `lattice`: three lists,
+    along i, j and k, of the node indexes at which tiles begin and end. `table`: the table [refine] of the case."""
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
@@ -276,11 +281,11 @@ def _choose_tiles(
 def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
-    """Return masks, by level and block, of the boxes of finer grid (tiles) in the regions that the table [refine] of
-    the case file names, without the coarser tiles that must surround them. The first item is that of level 0, the grid
-    itself, and its masks are false everywhere. `grids`: for each level the blocks if they were refined completely.
-    `lattices`: the nodes at which tiles begin and end (`lattices_of`). Raises HiresxError for a region that names no
-    block, has no node, or has nodes beyond a block."""
+    """Return the boxes of finer grid (tiles) in the regions that the table [refine] of the case file names, without the
+    coarser tiles that must surround them: for each level and block a boolean mask [k, j, i] over all possible tiles.
+    Level 0 is the grid itself, and its masks are false everywhere. `grids`: for each level the blocks if they were
+    refined completely. `lattices`: the node indexes at which tiles begin and end (`lattices_of`). Raises HiresxError
+    for a region that names no block, has no node, or has nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)
@@ -289,7 +294,7 @@ def regions_taken(
 
 def reach_of(coarse: Decomposition) -> int:
     """Return how many nodes of the coarser level must exist around a box of finer grid, so that its ghosts can be
-    interpolated."""
+    interpolated. `coarse`: the coarser level, whose stencils determine the number."""
     return (coarse.stencil.halo + 1) // 2 + WIDTH // 2
 
 
@@ -352,10 +357,11 @@ def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: st
 
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
-    """Set a mask of refined boxes (tiles) to true for all tiles that a finer tile needs: those that lie under it or
-    within `reach` nodes around it. `box`: half-open index ranges of the finer tile. `space`: the indexes of the whole
-    block on the coarser level. `lattice`: the nodes at which tiles of the coarser level begin and end. `taken`: the
-    mask of the coarser tiles, which is changed."""
+    """Set a mask of the boxes of finer grid (tiles) of a block to true for all tiles that a finer tile needs: those
+    that lie under it or within `reach` nodes around it. `box`: half-open index ranges (i, j, k) of the finer tile on
+    its own level. `space`: the indexes of the whole block on the coarser level. `lattice`: three lists, along i, j and
+    k, of the node indexes at which tiles of the coarser level begin and end. `taken`: the boolean mask [k, j, i] of the
+    coarser tiles, which is changed."""
     chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
     taken[np.ix_(*reversed(chosen))] = True
 
@@ -372,11 +378,11 @@ def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below
 def around_tiles(
     lattice: Sequence[Sequence[int]], space: Space, reach: int, below: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which refined boxes (tiles) of the next coarser level each tile needs: for i, j and k an array (tiles,
-    coarser tiles) that is 1 if the coarser tile lies under the tile or within `reach` nodes around it along this
-    direction, otherwise 0. A coarser tile is needed if the entries of all three directions are 1. `lattice`, `below`:
-    the nodes at which tiles begin and end on the level and on the coarser level. `space`: the indexes of the whole
-    block on the coarser level."""
+    """Return which boxes of finer grid (tiles) of the next coarser level each tile needs: for i, j and k an array
+    (tiles, coarser tiles) of the tiles along this direction, which is 1 if the coarser tile lies under the tile or
+    within `reach` nodes around it, otherwise 0. A coarser tile is needed if the entries of all three directions are 1.
+    `lattice`, `below`: three lists, along i, j and k, of the node indexes at which tiles begin and end on the level and
+    on the coarser level. `space`: the indexes of the whole block on the coarser level."""
     found = []
     for d in range(3):
         along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))

@@ -40,9 +40,10 @@ class Sections:
         self._known: dict[tuple[object, ...], Found] = {}
 
     def cut(self, box: Range, first: int, last: int, sides: Sides = CLOSED) -> list[Range]:
-        """Divide `box` (half-open index ranges) into one box for each of the ranks `first` to `last` - 1, and return
-        these boxes in the order of the ranks. `sides`: which fractions of the six sides of the box touch other boxes
-        (`sides_of`). There must not be more ranks than the box can have parts (`rank_cost.capacity`)."""
+        """Divide `box` (half-open index ranges i, j, k) into one box for each of the ranks `first` to `last` - 1, and
+        return these boxes in the order of the ranks. `sides`: for each direction, which fractions of the lower and of
+        the upper side of the box touch other boxes, and which fraction touches the opposite side (the result of
+        `sides_of`). There must not be more ranks than the box can have parts (`rank_cost.capacity`)."""
         size = triple(hi - lo for lo, hi in box)
         self._best(size, sides, first, last)
         return list(self._boxes(box, sides, first, last))
@@ -144,10 +145,11 @@ class Sections:
 
 
 def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """Divide `box` (half-open index ranges) into a x b x c = `ranks` equal boxes with the lowest estimated cost, and
-    return them, i fastest; None if no division gives every box `least` nodes or more in each direction with more than
-    one node. `sides`: which fractions of the six sides of the box touch other boxes (`sides_of`). Equal boxes have
-    fewer neighbours than other sections."""
+    """Divide `box` (half-open index ranges i, j, k) into a x b x c = `ranks` equal boxes with the lowest estimated
+    cost, and return them, i fastest; None if no division gives every box `least` nodes or more in each direction with
+    more than one node. `sides`: for each direction, which fractions of the lower and of the upper side of the box touch
+    other boxes, and which fraction touches the opposite side (the result of `sides_of`). Equal boxes have fewer
+    neighbours than other sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [
@@ -185,11 +187,13 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """Return which fractions of the sides of box number `box` touch other boxes: for i, j and k (lower side, upper
-    side, fraction at which the two touch each other, which the first two leave out). `size`: (ni, nj, nk). `links`: its
-    contacts as (number of the other box, side from 0 for imin to 5 for kmax, nodes). A side in contact with itself,
-    such as the wake of a C-grid, counts as touching another box, since most partitions put its two halves on different
-    ranks."""
+    """Return, for i, j and k, how much of the two sides of a box normal to this direction touches other boxes. The
+    three numbers are the fraction of the lower side that touches another box, the same for the upper side, and the
+    fraction of the two sides that touch each other, as at the ends of a periodic direction. The first two leave out
+    what the third counts. `size`: (ni, nj, nk) of the box. `box`: the number of the box. `links`: the contacts of the
+    box, each as (number of the other box, side of this box from 0 for imin to 5 for kmax, number of nodes in contact).
+    A side in contact with itself, such as the wake of a C-grid, counts as touching another box, since most partitions
+    put its two halves on different ranks."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

@@ -47,11 +47,12 @@ class TileChoice:
         regions: Sequence[Taken],
         table: Refine,
     ) -> "TileChoice":
-        """Return the data for the choice of refined boxes (tiles). `grids`: for each level the blocks if they were
-        refined completely. `lattices`: for each level and block the nodes at which tiles begin and end. `regions`: for
-        each level and block the mask [k, j, i] of the tiles that always exist. `table`: the table [refine] of the case.
-        The attribute `allowed` excludes tiles on faces whose condition does not support refinement, and tiles that need
-        an excluded tile around them or on the other side of a connection."""
+        """Return the data for the choice of boxes of finer grid (tiles). `grids`: for each level the blocks if they
+        were refined completely. `lattices`: for each level and block three lists, along i, j and k, of the node indexes
+        at which tiles begin and end. `regions`: for each level and block the boolean mask [k, j, i], over all possible
+        tiles, of those that always exist. `table`: the table [refine] of the case. The attribute `allowed` excludes
+        tiles on faces whose condition does not support refinement, and tiles that need an excluded tile around them or
+        on the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
@@ -71,15 +72,16 @@ class TileChoice:
         return cls(grids, lattices, regions, allowed, partners, around, table)
 
     def none(self) -> list[Taken]:
-        """Return, by level and block, masks [k, j, i] over all possible refined boxes (tiles), all false."""
+        """Return masks that choose no box of finer grid (tile): for each level and block a boolean array [k, j, i] with
+        one entry, False, for each possible tile."""
         return [[np.zeros_like(some) for some in level] for level in self.regions]
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
-        """Return masks [k, j, i], by level and block, of the refined boxes (tiles) that are to exist: the tiles in the
-        regions of the case, the tiles in the masks `flagged` that may exist by the attribute `allowed`, and further
-        tiles. These lie on the other side of connections, fill gaps so that there are fewer and larger blocks
-        (`fill_tiles`), make the tiles symmetric where the case requires it, or lie under and around a tile of the next
-        finer level."""
+        """Return the boxes of finer grid (tiles) that are to exist: for each level and block a boolean mask [k, j, i]
+        with one entry for each possible tile. These are the tiles in the regions of the case, the tiles in the masks
+        `flagged` that may exist by the attribute `allowed`, and further tiles. Further tiles lie on the other side of
+        connections, fill gaps so that there are fewer and larger blocks (`fill_tiles`), make the tiles symmetric where
+        the case requires it, or lie under and around a tile of the next finer level."""
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)

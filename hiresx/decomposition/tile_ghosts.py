@@ -12,10 +12,11 @@ from hiresx.grid.blocks import Block, direction, side
 
 
 def over_boxes(sizes: np.ndarray, first: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the values (m, n) of m linear functions of the indexes at all n nodes of b boxes with d directions. The
-    nodes follow each other box by box, and within a box the last direction runs fastest. `sizes` (b, d): the number of
-    nodes of the boxes along each direction. `first` (m, b): the values at the first nodes of the boxes. `steps` (m, b,
-    d): the differences of the values from node to node along each direction."""
+    """Return the values, integers (m, n), of m linear functions of the node indexes at all n nodes of b boxes, for
+    instance flat indexes in m arrays. The nodes follow each other box by box, and within a box the last of the d
+    directions runs fastest. `sizes` (b, d): the number of nodes of the boxes along each direction. `first` (m, b): the
+    values at the first nodes of the boxes. `steps` (m, b, d): the differences of the values from node to node along
+    each direction."""
     for axis in range(sizes.shape[1]):
         along = sizes[:, axis]
         if (along == 1).all():
@@ -30,17 +31,18 @@ def over_boxes(sizes: np.ndarray, first: np.ndarray, steps: np.ndarray) -> np.nd
 
 
 def strides_of(blocks: Sequence[Block], halo: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for n blocks, the strides (n, 3) of their arrays with ghost nodes along i, j, k, in numbers, and the flat
-    indexes (n,) of their first inner nodes in these arrays. `halo`: the number of ghost layers."""
+    """Return two integer arrays for the arrays with ghost nodes of n blocks: their strides along i, j, k, in array
+    elements (n, 3), and the flat indexes in them of the first node that is no ghost (n,). `halo`: the number of ghost
+    layers."""
     shapes = np.array([padded_shape(block, halo) for block in blocks]).reshape(-1, 3)
     strides = np.stack([np.ones(len(shapes), int), shapes[:, 2], shapes[:, 1] * shapes[:, 2]], axis=1)
     return strides, (strides * np.array([padding(block, halo) for block in blocks]).reshape(-1, 3)).sum(axis=1)
 
 
 def first_places(count: np.ndarray, group: np.ndarray | None = None) -> np.ndarray:
-    """Return the position (n,) of the first item of each of n entries in a list of the items of all entries. `count`
-    (n,): the number of items of each entry. `group` (n,): if given, a number for each entry by which the list is
-    sorted; entries with equal numbers keep their order."""
+    """Return the position (n,) of the first item of each of n entries when the items of all entries follow each other
+    in one list. `count` (n,): the number of items of each entry; counts 2, 3, 1 give the positions 0, 2, 5. `group`
+    (n,): if given, the entries follow each other by ascending group, and in their order within a group."""
     if group is None:
         return np.cumsum(count) - count
     order = np.argsort(group, kind="stable")

@@ -26,18 +26,19 @@ Image: TypeAlias = "tuple[str, Motion]"
 
 
 def is_edged(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()) -> bool:
-    """Return whether a wall has an edge (a sharp corner) on a boundary patch or at the ends of the patch. A sharp end
-    of the wall is an edge, too. Ends of a patch that is one node wide do not count. `whole`: the blocks, not divided
-    among ranks. `images`: reflections that continue the wall behind planes of symmetry (`images_of_wall`)."""
+    """Return whether a wall has an edge (a sharp corner) on the boundary patch `patch` or at the ends of the patch. A
+    sharp end of the wall is an edge, too. Ends of a patch that is one node wide do not count. `whole`: the blocks, not
+    divided among ranks. `images`: reflections that continue the wall behind planes of symmetry, as pairs (face on the
+    plane, reflection)."""
     return any(
         edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND, images)).any() for e in _tangents(whole, patch)
     )
 
 
 def is_bent(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()) -> bool:
-    """Return whether a wall turns at nodes of a boundary patch that are not sharp edges, so that it is curved between
-    its edges. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the wall behind planes
-    of symmetry (`images_of_wall`)."""
+    """Return whether a wall turns at nodes of the boundary patch `patch` that are not sharp edges, so that it is curved
+    between its edges. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the wall behind
+    planes of symmetry, as pairs (face on the plane, reflection)."""
     count = BEYOND if images else 0
     return any(
         _bends(nodes_beyond(whole, patch.block, patch.range, e, count, images)).any() for e in _tangents(whole, patch)
@@ -45,10 +46,10 @@ def is_bent(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()
 
 
 def near_edges(whole: "Decomposition", patch: "Patch", reach: int, images: Sequence[Image] = ()) -> np.ndarray:
-    """Return a mask of the face nodes, [k, j, i] without the axis normal to the face, that lie within `reach` nodes of
-    a sharp edge of the wall along a grid line. Nodes of the boundary patch are examined, and nodes up to `reach` beyond
-    its ends. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the wall behind planes
-    of symmetry (`images_of_wall`)."""
+    """Return a mask of the face nodes of the boundary patch `patch`, [k, j, i] without the axis normal to the face,
+    that lie within `reach` nodes of a sharp edge of the wall along a grid line. Edges up to `reach` nodes beyond the
+    ends of the patch count, too. `whole`: the blocks, not divided among ranks. `images`: reflections that continue the
+    wall behind planes of symmetry, as pairs (face on the plane, reflection)."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)
@@ -80,9 +81,10 @@ def nodes_beyond(
     whole: "Decomposition", b: int, range_: Range, e: int, count: int, images: Sequence[Image] = ()
 ) -> np.ndarray:
     """Return the coordinates (dimensions, ..., n) of a box of nodes extended by `count` nodes beyond both ends along
-    index direction `e`. The last axis runs along `e`. `b`: the number of the block. `range_`: half-open index ranges of
-    the box. The added nodes may be in the block, across connections, or mirror images by `images` (pairs of a face on a
-    plane of symmetry and the reflection). Nodes that do not exist are nan."""
+    index direction `e`. The last axis runs along `e`. `whole`: the blocks, not divided among ranks. `b`: the number of
+    the block. `range_`: half-open index ranges of the box. The added nodes may be in the block, across connections, or
+    mirror images by `images` (pairs of a face on a plane of symmetry and the reflection). Nodes that do not exist are
+    nan."""
     block = whole.blocks[b]
     (lo, hi), size = range_[e], block.size[e]
     box = [np.arange(*r) for r in range_]

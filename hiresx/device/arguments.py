@@ -79,8 +79,8 @@ def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
 
 
 def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[Any]:
-    """Return the values of the named `arguments` in the order of the kernel's parameters. Raises TypeError for a
-    missing argument and for an unknown one."""
+    """Return the values of the named `arguments` in the order of a kernel's parameters. `signature`: the names and
+    types of the parameters. Raises TypeError for a missing argument and for an unknown one."""
     names = [name for _, name in signature.arguments]
     if arguments.keys() == set(names):
         return [arguments[name] for name in names]
@@ -92,14 +92,16 @@ def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[
 
 
 def misfit(signature: Signature, name: str, why: object) -> TypeError:
-    """Return a TypeError that says that the argument `name` of a kernel is not valid for the reason `why`."""
+    """Return a TypeError that says that the argument `name` of the kernel with this `signature` is not valid for the
+    reason `why`."""
     kind = next(kind for kind, called in signature.arguments if called == name)
     return TypeError(f"kernel {signature.name}, argument {name} ({kind}): {why}")
 
 
 def place(signature: Signature) -> Place | None:
     """Return the names of those kernel arguments that contain the counts and strides of the nodes that the kernel
-    visits, as pairs (count, stride); None if the kernel has no such arguments."""
+    visits, as pairs (count, stride); None if the kernel has no such arguments. `signature`: the names and types of the
+    kernel's parameters."""
     return _place(signature.kind, signature.arguments)
 
 
@@ -115,7 +117,7 @@ def _place(kind: str, arguments: tuple[tuple[str, str], ...]) -> Place | None:
 def last_node(signature: Signature) -> str | None:
     """Return, as text, a formula for the flat array index of the last node that a kernel visits. It contains the names
     of the kernel's arguments and hx_ni, hx_nj, hx_nk, the numbers of points of the launch. The result is None if the
-    arguments do not define this node."""
+    arguments do not define this node. `signature`: the names and types of the kernel's parameters."""
     where = place(signature)
     return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
@@ -124,7 +126,7 @@ def fit_conditions(signature: Signature) -> list[str]:
     """Return conditions, as Python expressions, under which all array arguments of a kernel are large enough. They
     contain the names of the kernel's arguments and hx_last, the flat array index of the last node that it visits. The
     list is empty if this node is unknown. The conditions are sufficient, not necessary: arguments that do not meet them
-    are valid if `check_places` accepts them."""
+    are valid if `check_places` accepts them. `signature`: the names and types of the kernel's parameters."""
     where, names = place(signature), {name for _, name in signature.arguments}
     if where is None:
         return []
@@ -136,10 +138,10 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
-    """Raise TypeError if the strides among the arguments of a kernel do not fit an array [variable, k, j, i], if an
-    array is too small for the nodes that the kernel visits, or if its address does not have the alignment that the
-    kernel needs. `extent`: the numbers of points (ni, nj, nk) of the launch. `values`: the arguments, in the order of
-    the kernel's parameters."""
+    """Raise TypeError if the strides among the arguments of a kernel do not fit an array [variable, k, j, i]. Also
+    raises TypeError if an array is too small for the nodes that the kernel visits, or if its address does not have the
+    alignment that the kernel needs. `signature`: the names and types of the kernel's parameters. `extent`: the numbers
+    of points (ni, nj, nk) of the launch. `values`: the arguments, in the order of the parameters."""
     where = place(signature)
     if where is None and not signature.aligned:
         return

@@ -68,8 +68,8 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
 
 
 def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[Path]:
-    """Compile several C++ sources in parallel, and return the paths of the shared libraries. `flags`: the compiler's
-    options, and `label`: the beginning of the libraries' names, both for all of them."""
+    """Compile the C++ sources `texts` in parallel, and return the paths of the shared libraries in this order. `flags`:
+    the compiler's options, and `label`: the beginning of the libraries' names, both for all of them."""
     command, version = compiler()
     names = [f"{label}-{cache.key([text, *flags, *command, version, processor()])}" for text in texts]
     made = [

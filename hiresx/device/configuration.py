@@ -62,7 +62,8 @@ class Configuration:
       vectors of integrators, of the implicit integrator, and of studies with kernels of their own.
     - `implicit_storage`, `stored_directions`, `sweep_precision`: for the implicit integrator, the number format of its
       blocks, the number of directions along which blocks are stored, and the number format of the sweeps.
-    """
+
+    - `gamma`, `prandtl`, and the others: keys of the tables [gas] and [scheme] with the same names."""
 
     interpolation: str = "modified"
     weights: str = "js"

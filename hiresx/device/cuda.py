@@ -100,8 +100,7 @@ class CudaDevice:
 
     @property
     def address(self) -> str:
-        """The unique address of the GPU on this host: its PCI address and, for a slice of a GPU, its MIG UUID, as in
-        `hiresx.topology.machine.GPU.address`."""
+        """Unique address of the GPU on this host: its PCI address and, for a slice of a GPU, its MIG UUID."""
         return address(self.bus_id, self.mig_uuid)
 
 

@@ -53,11 +53,11 @@ class Program(Protocol):
         and `run` for each launch."""
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the kernel launches `calls`, with the same effect as in this order. If an entry
-        of `calls` is a list, its launches do not depend on each other, even if they share arrays. No launch has an
-        effect if the first item of the array `guard` is negative at that time; no launch writes `guard`. On a CPU, the
-        threads synchronize once for all launches, and independent launches run concurrently: a kernel must access only
-        the views that are its arguments."""
+        """Return a function that makes the kernel launches `calls`, with the same effect as if they were made one after
+        the other. If an entry of `calls` is a list, its launches do not depend on each other, even if they share
+        arrays. No launch has an effect if the first item of the array `guard` is negative at that time; no launch
+        writes `guard`. On a CPU, the threads synchronize once for all launches, and independent launches run
+        concurrently: a kernel must access only the views that are its arguments."""
 
 
 class Backend(Protocol):

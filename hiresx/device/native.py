@@ -73,8 +73,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """Return an uninitialised array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if it is too
-    large."""
+    """Return an uninitialised array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if too large."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size = prod(map(int, shape)) * np.dtype(dtype).itemsize
     try:
@@ -105,7 +104,7 @@ class NativeEvent:
 
 class NativeBackend:
     """A backend whose kernels the host's C++ compiler compiles. A subclass defines `name`, `flags` and `program`, the
-    class of the result of `compile`."""
+    class of the result of `compile`. `root`: the folder of the kernels."""
 
     name: Target
     chunk_bytes = 0
@@ -145,7 +144,7 @@ class NativeBackend:
 
     @threads.setter
     def threads(self, count: int) -> None:
-        """Set the number of threads that compute a kernel. Raises ValueError if it is less than 1."""
+        """Set the number of threads that compute a kernel to `count`. Raises ValueError if it is less than 1."""
         if count < 1:
             raise ValueError(f"threads must be at least 1, got {count}")
         self._threads = count
@@ -319,7 +318,8 @@ class _Signatures(Mapping[str, kernels.Signature]):
 
 class NativeProgram(RecordingProgram):
     """Compiled kernels of one configuration. `later`: the kernels that are compiled at their first use, with their
-    part. `real`: NumPy's name of the kernels' real type. `arranges_at_once`: whether prepare() orders launches."""
+    part. `real`: NumPy's name of the kernels' real type. `arranges_at_once`: whether prepare() orders launches.
+    `libraries`: pairs of a shared library and the signatures of the kernels in it."""
 
     arranges_at_once = False
 
@@ -364,7 +364,7 @@ class NativeProgram(RecordingProgram):
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
-        """Return the packing function and the addresses of kernel `name`. Raises KeyError for an unknown kernel."""
+        """Return how kernel `name` is called: packing function, addresses. Raises KeyError for an unknown kernel."""
         found = self._kernels.get(name)
         if found is None:
             found = self._kernels[name] = _Kernel(self, name)

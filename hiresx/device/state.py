@@ -21,7 +21,7 @@ class BlockState:
     block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones are also
     attributes, which are None if the run has no such field. If the state is stored as differences, `reference` (one
     value per conserved variable) is subtracted from it, and `carry` contains the rounding errors of the differences.
-    """
+    `layout`: the declarations of these fields."""
 
     def __init__(
         self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = ()

@@ -188,7 +188,8 @@ def _in_storage_types(signature: kernels.Signature, storage: Storage) -> kernels
 
 def decode_words(signature: kernels.Signature, first: int, null: bool = False) -> str:
     """Return the C++ text of the arguments of a kernel, read from the array hx_words of 8-byte words from index `first`
-    on. If `null` is true, optional arguments that are not passed are null pointers."""
+    on. `signature`: the names and types of the kernel's parameters. If `null` is true, optional arguments that are not
+    passed are null pointers."""
     words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
     return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
 
@@ -201,9 +202,9 @@ def word(kind: str, number: int) -> str:
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
-    """Return the C++ text of the two functions by which the CPU runs the kernel `name` (see `generate`). `shape`: C++
-    expression for the number of parts of the work. `statement`: C++ statement that computes the parts hx_begin to
-    hx_stop - 1."""
+    """Return the C++ text of the two functions by which the CPU runs the kernel `name`: name_launch computes parts of
+    the work, and name_shape returns the number of parts (`generate`). `shape`: C++ expression for this number.
+    `statement`: C++ statement that computes the parts hx_begin to hx_stop - 1."""
     return (
         f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '

@@ -105,7 +105,8 @@ def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision)
 def factor_reals(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
     """Return the number of 8-byte reals per node that the implicit integrator stores for solving along the grid lines
     of one direction: the inverse of the pivot and two off-diagonal matrix blocks (see `line_words`). `variables`: the
-    number of conservative variables. `precision`: the number format of the sweeps."""
+    number of conservative variables. `storage`: the number format of the neighbours' blocks. `precision`: the number
+    format of the sweeps."""
     return packed_reals(variables**2, precision) + 2 * line_words(storage, variables, precision)
 
 

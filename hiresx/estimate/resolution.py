@@ -106,10 +106,10 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
 def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
     """Return the boundary layers of inflows with a profile: one dictionary for each function of case.py whose velocity
     vanishes at an edge of the inflow. It has the thickness, from the edge to the point with 0.99 of the largest mean
-    speed on a line across the inflow, and the number of cells in this layer. For a profile that changes in time it also
-    has the largest root mean squares of the fluctuations divided by the largest mean speed (`rms`, and `rms_uvw` of u,
-    v and w), and the band of frequencies with nearly all of their power (`band`), in c_ref / L. If finer levels reach
-    such an edge, the cells of the finest level at this edge are counted."""
+    speed on a line across the inflow, and the number of cells in this layer. For a profile that changes in time it has
+    two results more. `rms` (and `rms_uvw`, of u, v and w) are the largest root mean squares of the fluctuations divided
+    by the largest mean speed. `band` is the band of frequencies with nearly all of their power, in c_ref / L. If finer
+    levels reach such an edge, the cells of the finest level at this edge are counted."""
     levels, names = decomposition.levels, decomposition.names_of_grid
     found: list[dict[str, Any]] = []
     at: dict[tuple[Any, ...], int] = {}

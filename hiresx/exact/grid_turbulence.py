@@ -45,10 +45,10 @@ SPECTRA = np.array(
 
 def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
     """Return the three-dimensional energy spectrum E(k) in cm^3/s^2 that Comte-Bellot & Corrsin (J. Fluid Mech. 48
-    (1971) 273, table 3) measured in decaying turbulence behind a grid, at the wave numbers `k` in 1/cm. `time`: 42, 98
-    or 171, the distance behind the grid in mesh widths. The logarithm of E is interpolated linearly in the logarithm of
-    k between the points of the table, and extrapolated linearly beyond its ends. Raises ValueError for another
-    `time`."""
+    (1971) 273, table 3) measured in decaying turbulence behind a grid, at the wave numbers `k` in 1/cm, an array of any
+    shape, which the result has, too. `time`: 42, 98 or 171, the distance behind the grid in mesh widths. The logarithm
+    of E is interpolated linearly in the logarithm of k between the points of the table, and extrapolated linearly
+    beyond its ends. Raises ValueError for another `time`."""
     measured = SPECTRA[:, 1 + TIMES.index(time)]
     x, y = (np.log(column[measured > 0]) for column in (SPECTRA[:, 0], measured))
     at = np.log(np.asarray(k, float))

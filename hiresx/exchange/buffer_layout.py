@@ -58,9 +58,9 @@ class BufferLayout:
         self, memory: Mapping[int, Any], points: Mapping[int, int], spans: Mapping[int, tuple[int, int]]
     ) -> list[list[dict[int, Any]]]:
         """Return views of the messages in the buffers of other ranks: for each quantity and each of its two buffers a
-        dictionary from the rank to an array of reals. `memory`: the bytes of each rank's buffers. `points`: for each
-        rank the number of grid points for which its buffers have space. `spans`: for each rank the first and the last +
-        1 of the points of the message."""
+        dictionary from the rank to an array of reals. All arguments are dictionaries from the rank. `memory`: the bytes
+        of the buffers. `points`: the number of grid points for which the buffers have space. `spans`: the first and the
+        last + 1 of the grid points of the message."""
         found: list[list[dict[int, Any]]] = [[{}, {}] for _ in self.widths]
         for rank, its in memory.items():
             first, last = spans[rank]

@@ -115,8 +115,8 @@ class Channel:
 
     def start(self, fields: ExchangedArrays) -> None:
         """Begin to exchange the ghosts of the arrays `fields` with other ranks, and copy ghosts between the boxes of
-        this rank. If an earlier exchange is not finished, it is finished first. The present values are sent, even if
-        they are changed afterwards."""
+        nodes of this rank. If an earlier exchange is not finished, it is finished first. The present values are sent,
+        even if they are changed afterwards."""
         self.finish()
         self.exchanges += 1
         if self._transports:
@@ -174,7 +174,7 @@ class Channel:
             self.flush()
 
     def flush(self) -> None:
-        """Send the messages that are packed but not sent yet."""
+        """Send the messages of this exchange of ghosts that are packed but not sent yet."""
         if self._fields is not None and not self._sent:
             self._sent = True
             for transport in self._transports:

@@ -21,8 +21,8 @@ class CudaAware(Mpi):
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
-        """Record a CUDA event behind the kernels that pack the messages in buffer set `turn` (0 or 1), for which `send`
-        waits."""
+        """Record a CUDA event behind the kernels that pack the messages in buffer set `turn` (0 or 1). The method
+        `send` waits for this event."""
         self._packed.record()
 
     def send(self, turn: int) -> list[Any]:

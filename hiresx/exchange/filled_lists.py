@@ -14,11 +14,12 @@ AT_ONCE = 32
 
 
 class ListBoxes(NamedTuple):
-    """Entries of a list of integers for the nodes of n boxes. In a box they are a linear function of the indexes along
-    three directions, of which the first runs fastest. `sizes` (n, 3): the number of nodes of each box along these
-    directions. `value` (n,): the entry of the first node. `steps` (n, 3): the differences of the entries from node to
-    node along each direction. `place` (n,): the position of the first entry in the list. `apart` (n,): the distance of
-    the entries of successive nodes in the list. A number instead of an array holds for all boxes."""
+    """The entries of a list of integers (such as flat indexes of nodes) for the nodes of n boxes. Within a box, both an
+    entry and its position in the list are linear functions of the node. `sizes` (n, 3): the number of nodes of each box
+    along three directions, of which the first runs fastest. `value` (n,): the entry of the first node. `steps` (n, 3):
+    the differences of the entries from node to node along each direction. `place` (n,): the position of the first
+    node's entry in the list. `apart` (n,): the distance in the list between the entries of successive nodes. Instead of
+    an array, a number may be given that holds for all boxes."""
 
     sizes: np.ndarray
     value: ArrayLike
@@ -27,17 +28,19 @@ class ListBoxes(NamedTuple):
     apart: ArrayLike = 1
 
     def rows(self) -> np.ndarray:
-        """Return the boxes for the kernel `fill_lists`: an integer array (n, 9) with the columns place, apart, value,
-        three sizes and three steps."""
+        """Return the description of the n boxes that the kernel `fill_lists` reads: an integer array (n, 9). Its
+        columns are, for each box, the position in the list of the first node's entry, the distance between successive
+        entries in the list, the first node's entry, the numbers of nodes along three directions, and the differences of
+        the entries from node to node along each direction."""
         columns = [np.broadcast_to(np.reshape(of, (-1, 1)), (len(self.sizes), 1)) for of in self[3:] + self[1:2]]
         return np.concatenate([*columns, self.sizes, np.broadcast_to(self.steps, self.sizes.shape)], axis=1)
 
 
 def filled_lists(backend: Backend, program: Program, length: int, boxes: Sequence[ListBoxes]) -> Any:
-    """Return a list of integers, an int32 array (length,) on the device. `boxes`: boxes of nodes, each with the linear
-    function that gives the entries of its nodes and their positions in the list (`ListBoxes`). Entries of the list that
-    belong to no box are not initialised. `program`: the program with the kernel `fill_lists`, which computes the
-    entries in one launch. Raises HiresxError if the list does not fit in memory."""
+    """Return a list of integers that is computed on the device: an int32 array (length,). `boxes`: boxes of nodes with
+    one entry of the list for each node; a linear function gives the entries and their positions (`ListBoxes`). Entries
+    of the list that belong to no box are not initialised. `program`: the compiled program with the kernel `fill_lists`,
+    which computes all entries in one launch. Raises HiresxError if the list does not fit in memory."""
     rows = np.concatenate([some.rows() for some in boxes])
     leading, sizes, steps = np.split(rows, 3, axis=1)
     nodes = sizes.prod(axis=1)

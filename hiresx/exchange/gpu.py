@@ -142,8 +142,8 @@ class Gpu:
         copied.event.record(self._copies)
 
     def copy_in(self, array: Any, host: np.ndarray) -> None:
-        """Start a copy of the array `host` to the GPU array `array`. Kernels that are launched afterwards read the
-        copied values."""
+        """Start a copy of the array `host` to the GPU array `array`, of the same size. Kernels that are launched
+        afterwards read the copied values."""
         if array.size:
             self._runtime.memcpyAsync(
                 array.data.ptr, host.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice, self._kernels.ptr

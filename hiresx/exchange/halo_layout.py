@@ -108,8 +108,9 @@ def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray,
 
 
 def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
-    """Join lists of nodes to be copied (links) if they have equal values of the attributes `keys`, so that one kernel
-    launch copies the nodes of all joined lists. The other attributes of a joined list have no meaning."""
+    """Join those of `links` (lists of nodes to be copied) that have equal values of the attributes `keys`, so that one
+    kernel launch copies the nodes of all joined lists: their arrays `to` and `source` are concatenated. Attributes of a
+    joined link that are not in `keys` have no meaning."""
     groups: dict[tuple[object, ...], list[HaloLink]] = {}
     for link in links:
         groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)

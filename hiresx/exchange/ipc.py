@@ -20,8 +20,8 @@ class Ipc(Notification):
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
-        """Record a CUDA event behind the kernels that pack the messages in buffer set `turn` (0 or 1), for which
-        `publish` waits."""
+        """Record a CUDA event behind the kernels that pack the messages in buffer set `turn` (0 or 1). The method
+        `publish` waits for this event."""
         self._packed.record()
 
     def publish(self, turn: int) -> None:

@@ -28,10 +28,10 @@ TAG = 5
 
 class LevelGhosts(PatchedExchange):
     """Exchange between levels of refinement. It interpolates the ghost nodes at the ends of a level from nodes of the
-    next coarser level, along the normal of the face first and then along the face, with sixth order in smooth flow and
-    linearly at discontinuities. It also sets the nodes under a finer level (`nodes`). `domain`: the grid and its
-    levels. `states`: the arrays of the boxes of nodes that this rank computes. `kept`: cached results of an earlier
-    solver. Collective."""
+    next coarser level, along the normal of the face first and then along the face. The interpolation has sixth order in
+    smooth flow and is linear at discontinuities. It also sets the nodes under a finer level (`nodes`). `domain`: the
+    grid and its levels. `states`: the arrays of the boxes of nodes that this rank computes. `kept`: cached results of
+    an earlier solver. Collective."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],

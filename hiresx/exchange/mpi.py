@@ -43,7 +43,7 @@ class Mpi(Transport):
         return self._incoming[turn][peer.rank]
 
     def close(self) -> None:
-        """Free the persistent MPI requests."""
+        """Free the persistent MPI requests by which messages of ghosts are sent and received."""
         for turn in (0, 1):
             for request in [*self._sends[turn], *(request for request, _ in self._receives[turn])]:
                 request.Free()

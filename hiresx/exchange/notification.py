@@ -47,6 +47,6 @@ class Notification(Transport):
         return self._messages[turn][peer.rank]
 
     def close(self) -> None:
-        """Free the persistent MPI requests."""
+        """Free the persistent MPI requests by which ranks notify each other of messages."""
         for request in [*self._sends, *(request for request, _ in self._receives)]:
             request.Free()

@@ -47,11 +47,12 @@ class _Give:
 
 @dataclass(frozen=True, eq=False)
 class Take:
-    """The launch that computes `count` ghosts of one box of nodes of this rank, behind faces of one direction, from
-    sums of contributions. `place`: the position of the box in `states`. `direction`: the direction of the faces (0, 1,
-    2). `kernel`: the kernel for the state, with its further arguments `extra`. `to`: the flat indexes of the ghosts.
-    `rows`: the positions of the contributions in a buffer. `first`: the positions in `rows` at which the contributions
-    to each sum begin, and where the last ones end."""
+    """The kernel launch that computes `count` interpolated ghosts of one box of nodes, each as a sum of contributions.
+    The ghosts lie behind faces of the box normal to one direction. `place`: the position of the box among the boxes of
+    this rank. `direction`: 0, 1 or 2. `kernel`: the name of the kernel for the state, and `extra` its further
+    arguments. All arrays are on the device: `to`, the flat indexes of the ghosts in the box's array with ghosts;
+    `rows`, the positions of the contributions in a buffer, ghost by ghost; `first`, where the contributions to each sum
+    begin in `rows`, and at last where they end."""
 
     place: int
     direction: int
@@ -336,8 +337,9 @@ class PatchedExchange(InterpolatedGhosts):
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
         """Interpolate the viscous fluxes at the ghosts behind patched faces (which touch other blocks without common
-        nodes). `fluxes[n][direction]`: the flux array of the box of nodes number n of this rank along this direction.
-        The arrays of a box follow each other in memory in `work[n]`. Collective."""
+        nodes). `fluxes[n][direction]`: the flux along index direction 0, 1 or 2 of box number n among the boxes of
+        nodes of this rank. `work[n]`: the array that contains the fluxes of box n along all directions, one after the
+        other. Collective."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)
@@ -345,7 +347,8 @@ class PatchedExchange(InterpolatedGhosts):
 
 class MirroredGhosts(InterpolatedGhosts):
     """Exchange that interpolates the state at the ghosts behind those walls whose ghosts take the flow at their mirror
-    images, if these are not nodes. `places`: the numbers of the boundary patches of these walls."""
+    images, if these are not nodes. `places`: the numbers of the boundary patches of these walls. `states`: the arrays
+    of the boxes of nodes of this rank."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class SignalledChannel(Channel):
 
     def start(self, fields: ExchangedArrays) -> None:
         """Begin to exchange the ghosts of the arrays `fields` with other ranks, and copy ghosts between the boxes of
-        this rank, by kernel launches alone. If an earlier exchange is not finished, it is finished first."""
+        nodes of this rank, by kernel launches alone. If an earlier exchange is not finished, it is finished first."""
         self.finish()
         self.exchanges += 1
         give = self._given.get(fields)

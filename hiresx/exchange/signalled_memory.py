@@ -141,11 +141,11 @@ class SignalledMemory:
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
         """Return the kernel launches that gather the spectral radii of all ranks, from which the time step is computed,
-        and the two arrays that replace `found` and `few` after the launches: a row for each rank, with its largest
-        inviscid and viscous radius, and the number 1 for each rank. They must come after the launches that compute the
-        radii of this rank's blocks. `found` (blocks, 2, FEW): the inviscid and then the viscous radii of each block,
-        one for each of the threads that compute maxima over nodes; they are the first 2 x few of the 2 x FEW numbers of
-        the block. `few` (blocks,): the numbers of these threads, at most FEW."""
+        and two arrays that replace `found` and `few` after the launches. The first then has a row for each rank, with
+        its largest inviscid and viscous radius; the second has the number 1 for each rank. They must come after the
+        launches that compute the radii of this rank's blocks. `found` (blocks, 2, FEW): the inviscid and then the
+        viscous radii of each block, one for each of the threads that compute maxima over nodes; they are the first 2 x
+        few of the 2 x FEW numbers of the block. `few` (blocks,): the numbers of these threads, at most FEW."""
         offer = self.offer(2)
         assert offer is not None  # it is small, and requested once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))
@@ -162,8 +162,9 @@ class SignalledMemory:
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
         """Return the kernel launches that add up sums over all ranks and store them in `result` (groups, quantities,
-        1). The result is bit-identical on all ranks. `sums` (rows, quantities, terms): the terms of this rank.
-        `groups`: the group to which each row belongs. Returns None if there is not enough shared memory."""
+        1). The result is bit-identical on all ranks. `sums` (rows, quantities, terms): the terms of this rank, whose
+        sum over the terms and over the rows of a group is needed. `groups` (rows,): the number of the group to which
+        each row belongs. Returns None if there is not enough shared memory."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

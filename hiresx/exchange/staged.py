@@ -14,8 +14,7 @@ class StagedTransport(Transport):
     array on the host per turn, which the transport `host` sends. Messages that `host` receives are copied to the GPU's
     buffers.
 
-    Copies to the host overlap with kernels that were launched after the packing kernels.
-    """
+    Copies to the host overlap with kernels that were launched after the packing kernels."""
 
     def __init__(self, host: Transport, staged: Sequence[Any], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(host.peers)
@@ -39,8 +38,8 @@ class StagedTransport(Transport):
         self._gpu.copy_out(self._out[turn], self._packed, self._copied)
 
     def send(self, turn: int) -> list[Any]:
-        """Wait until the messages of buffer set `turn` (0 or 1) are in host memory, then start to send them. Returns
-        the requests."""
+        """Wait until the messages of buffer set `turn` (0 or 1) are in host memory, then start to send them to all
+        peers. Returns the requests of the transport that sends from host memory."""
         self._copied.synchronize()
         return self._host.send(turn)
 

@@ -50,7 +50,8 @@ class SharedMemory:
         return np.frombuffer(memory, np.uint8)
 
     def sync(self) -> None:
-        """Execute a memory barrier: all earlier writes are visible to ranks that are notified later."""
+        """Execute a memory barrier on the shared memory, so that other ranks see all earlier writes of this rank once
+        they are notified of them."""
         self._window.Sync()
 
     def close(self) -> None:

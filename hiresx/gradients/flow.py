@@ -26,9 +26,10 @@ class SteadyFlow:
     """A steady flow of a `case` on a backend. The grid is divided among the ranks in the same way for all values of a
     parameter. All ranks must call the constructor and the methods.
 
-    The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step with the boundary conditions C
-    at the nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md). The
-    circulation of a far field with a vortex is that of the lift of x."""
+    The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step. R is the rate of change by
+    the equations, and C applies the boundary conditions at the nodes of faces. The length e of the step follows from x
+    as in the implicit integrator (docs/implicit.md). The circulation of a far field with a vortex is that of the lift
+    of x."""
 
     def __init__(self, case: Case, backend: str, comm: Communicator):
         self.simulation = Simulation(
@@ -159,8 +160,9 @@ class SteadyFlow:
         return x
 
     def put(self, x: Vector) -> None:
-        """Set the state of the flow to x and apply the boundary conditions. Far fields with a vortex get the attribute
-        `circulation` or, if it is None, the circulation that follows from the lift."""
+        """Set the state of the flow to x and apply the boundary conditions. Far fields with a vortex get the
+        circulation that the attribute `circulation` of this object has or, if it is None, the one that follows from the
+        lift."""
         self.system.accept(x, self.system.time)
         for vortex in self.vortices:
             if self.circulation is None:
@@ -193,7 +195,7 @@ class SteadyFlow:
         return numbers.measure(self.simulation, wanted)
 
     def is_cut_as(self, other: "SteadyFlow") -> bool:
-        """Return whether the grids of both flows are divided among the ranks in the same way. All ranks must call
-        this."""
+        """Return whether the grids of this flow and of `other` are divided among the ranks in the same way. All ranks
+        must call this."""
         mine, theirs = ([(s.index, s.size) for s in flow.simulation.solver.states] for flow in (self, other))
         return bool(self.comm.min([float(mine == theirs)])[0] == 1.0)

@@ -84,12 +84,13 @@ class SparseLinearisation:
 
     def flat(self, x: Vector) -> np.ndarray:
         """Return the numbers of the vector x as an array (unknowns,) on every rank, in the order of the rows of the
-        matrix. All ranks must call this."""
+        Jacobian: for one variable after the other its values at all nodes of the grid. All ranks must call this."""
         values: np.ndarray = self._system.gather(x)[self._order].ravel()
         return values
 
     def fill(self, values: np.ndarray, x: Vector) -> None:
-        """Set the vector x from the array `values` (unknowns,), in the order of the rows of the matrix."""
+        """Set the vector x from the array `values` (unknowns,), which has, for one variable after the other, its values
+        at all nodes of the grid (the order of the rows of the Jacobian)."""
         whole = np.empty(self._order.size)
         whole[self._order] = values[: self._order.size].reshape(self._order.shape)
         self._system.scatter(whole, x)

@@ -151,12 +151,12 @@ def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range
 
 
 def format_size(size: Iterable[int]) -> str:
-    """Return the numbers of nodes of a block as text, such as "33 x 17 x 1"."""
+    """Return `size`, the numbers of nodes of a block, as text, such as "33 x 17 x 1"."""
     return " x ".join(map(str, size))
 
 
 def format_range(range_: Iterable[tuple[int, int]]) -> str:
-    """Return half-open node ranges as text, such as "0:33 16:17 0:1"."""
+    """Return the half-open node ranges `range_` as text, such as "0:33 16:17 0:1"."""
     return " ".join(f"{lo}:{hi}" for lo, hi in range_)
 
 

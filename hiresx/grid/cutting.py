@@ -76,7 +76,7 @@ def _regions(block: Block, box: Range) -> dict[str, tuple[tuple[str, Range], ...
 
 def check_cover(blocks: Sequence[Block], pieces: Sequence[Piece]) -> None:
     """Raise HiresxError unless every node of every block is in exactly one of the `pieces`, each given as (block
-    number, box)."""
+    number, half-open index ranges i, j, k)."""
     for b, block in enumerate(blocks):
         ends = np.array([box for whole, box in pieces if whole == b]).reshape(-1, 3, 2)
         inside = (ends[:, :, 0] >= 0).all() and (ends[:, :, 1] <= block.size).all()
@@ -92,9 +92,10 @@ def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
 
 
 def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> Iterator[Connection]:
-    """Yield the connections between neighbouring pieces of the same block. `pieces`: the boxes into which the blocks
-    are divided, each as (block number, box). `layers`: number of ghost layers; the ghosts of a piece are nodes of the
-    neighbouring pieces. Raises HiresxError for a neighbouring piece with fewer nodes than ghost layers."""
+    """Yield the connections between neighbouring pieces of the same block. `pieces`: the boxes of nodes into which the
+    blocks are divided, each as (block number, half-open index ranges i, j, k). A connection refers to pieces by their
+    positions in this list. `layers`: number of ghost layers; the ghosts of a piece are nodes of the neighbouring
+    pieces. Raises HiresxError for a neighbouring piece with fewer nodes than ghost layers."""
     wanted, places = [], []
     for n, (b, box) in enumerate(pieces):
         size = blocks[b].size
@@ -120,8 +121,9 @@ def cut_connections(
     layers: int = DIFFERENCE_REACH,
 ) -> Iterator[Connection]:
     """Yield the connections between pieces of blocks that result from the `connections` between the whole blocks.
-    `pieces`: the boxes into which the blocks are divided, each as (block number, box). `layers`: number of ghost
-    layers. Raises HiresxError for a piece with fewer than `layers` nodes behind a connection."""
+    `pieces`: the boxes of nodes into which the blocks are divided, each as (block number, half-open index ranges i, j,
+    k). A connection refers to pieces by their positions in this list. `layers`: number of ghost layers. Raises
+    HiresxError for a piece with fewer than `layers` nodes behind a connection."""
     of_block = _PieceFinder(blocks, pieces)
     ends = of_block([(c.block, c.range) for c in connections])
     cut = [(c, n, range_) for c, found in zip(connections, ends, strict=True) for n, range_ in found]
@@ -142,8 +144,8 @@ def cut_connections(
 
 
 def within(box: Range, range_: Range) -> Range:
-    """Return half-open index ranges of a block as indexes relative to the first node of the piece `box` of this
-    block."""
+    """Return the half-open index ranges `range_` (i, j, k) of a block as indexes that count from the first node of the
+    piece `box` of this block."""
     return shift_range(range_, triple(-lo for lo, _ in box))
 
 

@@ -75,7 +75,7 @@ class Motion:
 
 
 def format_vector(vector: Iterable[float]) -> str:
-    """Return three numbers as text with six significant digits, such as "(0, 0.5, 1)"."""
+    """Return the three numbers of `vector` as text with six significant digits, such as "(0, 0.5, 1)"."""
     return "({:.6g}, {:.6g}, {:.6g})".format(*(float(v) + 0.0 for v in vector))
 
 

@@ -36,7 +36,7 @@ def transform_of(matrix: IntMatrix) -> list[int]:
 
 
 def extents(range_: Range) -> tuple[int, int, int]:
-    """Return the numbers of nodes of half-open index ranges along i, j and k."""
+    """Return the numbers of nodes of the half-open index ranges `range_` along i, j and k."""
     return triple(hi - lo for lo, hi in range_)
 
 

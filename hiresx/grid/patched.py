@@ -56,7 +56,7 @@ def continues_forward(nodes: np.ndarray, degree: int, layers: int) -> bool:
 
 def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]:
     """Return the values and derivatives (..., width) of the Lagrange polynomials of the nodes 0, 1, ..., width - 1 at
-    `t`: each polynomial is 1 at one node and 0 at the others."""
+    the positions `t` (...): each polynomial is 1 at one node and 0 at the others."""
     t = np.asarray(t, dtype=float)[..., None]
     nodes = np.arange(width)
     value, slope = np.ones((*t.shape[:-1], width)), np.zeros((*t.shape[:-1], width))

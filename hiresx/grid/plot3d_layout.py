@@ -31,8 +31,8 @@ def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
 
 def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
     """Raise HiresxError, with the first such node, if block number `n` of the Plot3D file `path` has blanked nodes.
-    `size`: (ni, nj) or (ni, nj, nk). `blanking`: the IBLANK integers of all nodes of the block in the order of the
-    file. A value of 0 marks a hole, a negative value a node that is interpolated from another block."""
+    `size`: (ni, nj) or (ni, nj, nk). `blanking` (nodes,): the IBLANK integers of all nodes of the block in the order of
+    the file. A value of 0 marks a hole, a negative value a node that is interpolated from another block."""
     blanked = np.flatnonzero(~(blanking > 0))
     if blanked.size:
         i, j, k = np.unravel_index(int(blanked[0]), ([*size, 1])[:3], order="F")

@@ -182,8 +182,8 @@ class StoredCoordinates:
         return float(np.abs(self._extremes).max()) if found is None else found
 
     def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
-        """Return the same coordinates with the order of the nodes reversed along each axis (k, j, i) for which `axes`
-        is true."""
+        """Return these coordinates with the order of the nodes reversed along each axis (k, j, i) for which `axes` is
+        true."""
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "StoredCoordinates":
@@ -284,8 +284,8 @@ Nodes = np.ndarray | StoredCoordinates
 
 
 def part_of(values: Nodes, slices: tuple[slice, slice, slice]) -> Nodes:
-    """Return the coordinates in a box: a view of an array, or a `StoredCoordinates` of which nothing is read yet.
-    `slices`: the NumPy index [k, j, i] of the box."""
+    """Return the coordinates in a box of `values`: a view if this is an array, or a `StoredCoordinates` of which
+    nothing is read yet. `slices`: the NumPy index [k, j, i] of the box."""
     return values.part(slices) if isinstance(values, StoredCoordinates) else values[slices]
 
 

@@ -46,8 +46,8 @@ class Writer:
             self._jobs.popleft().result()
 
     def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready()` is true, which is tested after every finished job. The time is added to
-        `seconds_waited`."""
+        """Wait until `ready()` is true, which is tested after every finished job. The attribute `seconds_waited` is
+        increased by the time of waiting."""
         began = time.perf_counter()
         while not ready():
             self._jobs.popleft().result()
@@ -72,8 +72,8 @@ class Work:
         """Write the data of this rank to the temporary files. Called in a background thread of each rank."""
 
     def complete(self, comm: Communicator) -> None:
-        """Add to the files what depends on other ranks. Called in the main thread of each rank when all ranks have
-        written. Collective."""
+        """Add to the files what depends on other ranks. Called in the main thread of each rank of `comm` when all ranks
+        have written. Collective."""
 
     def publish(self) -> None:
         """Rename the temporary files to their final names. Called in the background thread of rank 0 when all ranks

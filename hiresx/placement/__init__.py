@@ -51,13 +51,13 @@ def place(
     """Choose the backend, GPU and CPU cores of every rank, bind this rank to its cores, and create its backend.
     Collective.
 
-    `cut`: the blocks after their division among the ranks, from which the bytes that ranks exchange are computed.
-    `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank such as "cuda:2,cpu:4"; "auto" is "cuda" on hosts
-    with a GPU. `bytes_` (ranks, ranks): the bytes that the rank of the row sends to the rank of the column in an
-    exchange, if they shall not be computed from `cut`. `strategy`: a strategy of `hiresx.topology.place`, by default
-    the one with the shortest estimated exchange. `bind`: whether to bind the ranks and their memory; if not, the
-    binding by their launcher is not changed. A single process is bound only if its GPU is on one of several NUMA nodes,
-    and the number of its threads does not change.
+    `comm`: the ranks. `cut`: the blocks after their division among the ranks, from which the bytes that ranks exchange
+    are computed. `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank such as "cuda:2,cpu:4"; "auto" is
+    "cuda" on hosts with a GPU. `bytes_` (ranks, ranks): the bytes that the rank of the row sends to the rank of the
+    column in an exchange, if they shall not be computed from `cut`. `strategy`: a strategy of `hiresx.topology.place`,
+    by default the one with the shortest estimated exchange. `bind`: whether to bind the ranks and their memory; if not,
+    the binding by their launcher is not changed. A single process is bound only if its GPU is on one of several NUMA
+    nodes, and the number of its threads does not change.
 
     Raises HiresxError on all ranks for a list of the wrong length and for a GPU that is requested and missing (with
     host and rank), and the errors of the backends."""

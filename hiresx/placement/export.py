@@ -14,10 +14,11 @@ Cpus = frozenset[int]
 
 def export(made: PlacementPlan, form: str, hosts: Sequence[str] = ()) -> str:
     """Return the recommended placement of ranks as text in the format of another launcher. `made`: the placements of
-    all strategies. `form`: one of the keys of `FORMS`, such as "rankfile" for mpirun. `hosts`: names of hosts for the
-    rankfile, by default the host on which mpirun runs; each host gets the ranks of the plan, one host after the other.
-    The text ends with a newline. Raises HiresxError for an unknown form, for `hosts` with another form, and if the
-    description of the machine lacks data that the form needs."""
+    all strategies. `form`: "rankfile" for Open MPI's mpirun, "map_cpu" or "mask_cpu" for srun, or "visible", a script
+    that sets CUDA_VISIBLE_DEVICES. `hosts`: names of hosts for the rankfile, by default the host on which mpirun runs;
+    each host gets the ranks of the plan, one host after the other. The text ends with a newline. Raises HiresxError for
+    an unknown form, for `hosts` with another form, and if the description of the machine lacks data that the form
+    needs."""
     if form not in FORMS:
         raise HiresxError(f'no form of export "{form}"', f"the forms are {', '.join(FORMS)}")
     if hosts and form != "rankfile":

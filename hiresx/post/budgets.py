@@ -161,10 +161,10 @@ def _name(i: int, j: int) -> str:
 
 
 def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
-    """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) by the names of
-    `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
-    `average.budget = true`. `place`: the operator for means and derivatives. Source: Huang, Coleman & Bradshaw, J.
-    Fluid Mech. 305 (1995) 185."""
+    """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) in rho_ref c_ref^3 / L, by
+    name: the keys of `ENERGY_TERMS`, such as "production" and "dissipation". `held`: the moments that `statistics`
+    returns for averages with `average.budget = true`. `place`: the operator for means and derivatives. Source: Huang,
+    Coleman & Bradshaw, J. Fluid Mech. 305 (1995) 185."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     energy = 0.5 * rho * held["R"][:3].sum(axis=0)
     slope, force = _slopes_and_force(held, place)
@@ -182,10 +182,10 @@ def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> di
 
 
 def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
-    """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) by the names of
-    `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
-    `average.stress_budgets = true`. `place`: the operator for means and derivatives. Source: Huang, Coleman & Bradshaw,
-    J. Fluid Mech. 305 (1995) 185."""
+    """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) in rho_ref c_ref^3 / L, by
+    name: the keys of `STRESS_TERMS`, such as "production" and "pressure_strain". `held`: the moments that `statistics`
+    returns for averages with `average.stress_budgets = true`. `place`: the operator for means and derivatives. Source:
+    Huang, Coleman & Bradshaw, J. Fluid Mech. 305 (1995) 185."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     slope, force = _slopes_and_force(held, place)
     work, rise = held["u_tau"], np.stack([place.gradient(flux) for flux in held["p_u"]])
@@ -205,9 +205,9 @@ def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> d
 
 
 def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the terms of the budget of the turbulent kinetic energy by the names of `ENERGY_TERMS`, each an array
-    (...), from the budgets of the Reynolds stresses. `stresses`: the terms by the names of `STRESS_TERMS`, each an
-    array (3, 3, ...). An energy term is half the trace of the stress term."""
+    """Return the terms of the budget of the turbulent kinetic energy by name, such as "production" (the keys of
+    `ENERGY_TERMS`), each an array (...), from the budgets of the Reynolds stresses. `stresses`: the result of
+    `stress_budgets`, each term an array (3, 3, ...). An energy term is half the trace of the stress term."""
     return {
         name: 0.5 * np.einsum("ii...->...", stresses["pressure_strain" if name == "pressure_dilatation" else name])
         for name in ENERGY_TERMS

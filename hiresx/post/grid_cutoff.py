@@ -49,8 +49,9 @@ def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
 
 
 def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
-    """Return a list with a warning if tones in the sampled signals `taken` may be aliased; otherwise an empty list.
-    `highest`: the highest frequencies of waves on the grid (see `highest_waves`)."""
+    """Return a list with a warning if tones in the n sampled signals `taken` may be aliased; otherwise an empty list.
+    `highest` (n,): the highest frequencies of waves that the grid can represent at the points of the signals
+    (`highest_waves`); None if unknown."""
     if taken.filtered or highest is None or not (0.5 / taken.dt < (1 - 1e-6) * highest).any():
         return []
     return [

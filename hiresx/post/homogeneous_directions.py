@@ -60,9 +60,10 @@ def axes(
     """Return the homogeneous axes of arrays (nk, nj, ni), 0 for k to 2 for i, with the vector (3,) from node to node
     along each axis. A direction is homogeneous if it is periodic and uniform. `case`: the case with all default values.
     `coordinates`: x, y and z, each (nk, nj, ni). `over`: the index directions to average over, such as "i,k"; by
-    default all homogeneous ones. `averaged`: directions over which the run has already averaged (key `average.over`),
-    with the vector of each. Raises HiresxError for a direction that is not homogeneous, for a direction of `averaged`
-    that `over` leaves out, and for a grid without a homogeneous direction."""
+    default all homogeneous ones. `averaged`: directions over which the run has already averaged (key `average.over`):
+    for each letter a dictionary whose entry "step" is the vector from node to node. Raises HiresxError for a direction
+    that is not homogeneous, for a direction of `averaged` that `over` leaves out, and for a grid without a homogeneous
+    direction."""
     periodic = faces_of(case, ["periodic"])
     found = {letter: (LETTERS.index(letter), np.array(known["step"])) for letter, known in averaged.items()}
     for axis, letter in enumerate(LETTERS):

@@ -90,8 +90,8 @@ def run_name(jet: "Jet") -> str:
 
 
 def axis(ours: "Jet") -> Any:
-    """Return a Matplotlib figure of the mean pressure and velocity on the axis of a jet with its shock cells, and of
-    the half-width. The jet must have a mean flow and cells."""
+    """Return a Matplotlib figure of the mean pressure and velocity on the axis of the jet `ours` with its shock cells,
+    and of the half-width. The jet must have a mean flow and cells."""
     flow, cells = ours.flow, ours.cells
     assert flow is not None and cells is not None
     rows = 2 + bool(flow.station.size)
@@ -135,7 +135,7 @@ def axis(ours: "Jet") -> Any:
 
 def lip_spectra(ours: "Jet") -> Any:
     """Return a Matplotlib figure of the spectra of the symmetric and the antisymmetric part of the pressure at the
-    nozzle's lips, over the Strouhal number. The jet must have the result `screech`."""
+    nozzle's lips of the jet `ours`, over the Strouhal number. The jet must have the result `screech`."""
     assert ours.screech is not None
     found, summary = ours.screech.spectra, ours.screech.summary
     figure = picture_file.figure(3.2)
@@ -175,9 +175,9 @@ def lip_spectra(ours: "Jet") -> Any:
 
 
 def flow(ours: "Jet") -> Any:
-    """Return a Matplotlib figure of the last fields of a jet: spanwise vorticity, and dilatation, which shows shocks
-    and sound. A three-dimensional flow is cut at a plane of constant z. It corresponds to Fig. 20 of Ye et al. (2022).
-    Raises HiresxError if no node lies between the sponges."""
+    """Return a Matplotlib figure of the last fields of the jet `ours`: spanwise vorticity, and dilatation, which shows
+    shocks and sound. A three-dimensional flow is cut at a plane of constant z. It corresponds to Fig. 20 of Ye et al.
+    (2022). Raises HiresxError if no node lies between the sponges."""
     from matplotlib.colors import Normalize
 
     tree = ours.run.fields(-1, ["vorticity_z", "dilatation"])

@@ -97,17 +97,17 @@ def strouhal(jet: ExpandedJet, convection: float, cell: float | None = None) -> 
 
 
 def tam_seiner_yu(jet: ExpandedJet) -> float:
-    """Return the Strouhal number f Dj/Uj of the screech of a round jet, (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c), where Mj,
-    Uj and Dj are Mach number, velocity and diameter of the fully expanded jet, and c is the ambient sound speed. The
+    """Return the Strouhal number f Dj/Uj of the screech of a round jet, (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c). Mj, Uj
+    and Dj are Mach number, velocity and diameter of the fully expanded jet, and c is the ambient sound speed. The
     formula assumes the convection velocity .7 Uj and shock cells of .8 times the length of the vortex-sheet model.
     Source: Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309."""
     return float(0.67 / np.sqrt(jet.mach**2 - 1) / (1 + 0.7 * jet.velocity))
 
 
 def empirical(jet: ExpandedJet, constant: float) -> float:
-    """Return the Strouhal number f h/Uj of the screech of a planar jet (nozzle height h, jet velocity Uj) from the
-    empirical wavelength lambda/h = K sqrt(NPR - 1.893), with the nozzle pressure ratio NPR and K = `constant` (5.2 by
-    Powell, 5.0 by Krothapalli)."""
+    """Return the Strouhal number f h/Uj of the screech of a planar jet, with the nozzle height h and the jet velocity
+    Uj. It follows from the empirical wavelength lambda/h = K sqrt(NPR - 1.893), with the nozzle pressure ratio NPR. K
+    is `constant`: 5.2 by Powell, 5.0 by Krothapalli."""
     return float(1 / (constant * np.sqrt(max(jet.npr - _CHOKED, 1e-12)) * jet.velocity))
 
 

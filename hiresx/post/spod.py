@@ -33,9 +33,9 @@ def spod(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Result:
-    """Return the spectral proper orthogonal decomposition (SPOD) of one `variable` of the plane fields of `run` (a
-    folder or the result of `hiresx.open`), from the time `start` to `end` (in units of L / c_ref, length scale over
-    sound speed). The fields must be at equal intervals in time. `subset`: the name of an `[[output.subset]]`, by
+    """Return the spectral proper orthogonal decomposition (SPOD) of one `variable` of plane fields. `run`: a folder or
+    the result of `hiresx.open`. `start` and `end`: the first and the last time, in units of L / c_ref, length scale
+    over sound speed. The fields must be at equal intervals in time. `subset`: the name of an `[[output.subset]]`, by
     default the whole fields; for a three-dimensional flow, write a plane as a subset.
 
     The spectra are of blocks of `length` snapshots (default: such that there are seven blocks), which overlap by the

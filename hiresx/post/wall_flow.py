@@ -102,17 +102,17 @@ def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceM
 
 
 def nearest(flow: WallFlow, time: float) -> int:
-    """Return the number of the sample nearest to `time`, in units of L / c_ref (length scale over sound speed). Raises
-    HiresxError for samples whose times do not increase (local time steps), and for a time that is outside their range
-    by more than their interval."""
+    """Return the number of the sample of `flow` nearest to `time`, in units of L / c_ref (length scale over sound
+    speed). Raises HiresxError for samples whose times do not increase (local time steps), and for a time that is
+    outside their range by more than their interval."""
     _check_timed(flow, "--time")
     return nearest_time(flow.times, time, "there is no sample")
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (n,) of the samples from the time `start` to `end` (in units of L / c_ref, length scale over
-    sound speed), and their weights (n,) in a mean over time by the trapezoidal rule. With local time steps the samples
-    are weighted by steps. Raises HiresxError if there are no samples in this range."""
+    """Return the numbers (n,) of the samples of `flow` from the time `start` to `end`, and their weights (n,) in a mean
+    over time by the trapezoidal rule. The times are in units of L / c_ref, length scale over sound speed. With local
+    time steps the samples are weighted by steps. Raises HiresxError if there are no samples in this range."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)

@@ -21,7 +21,7 @@ _CURVES = 10
 @_xarray.register_datatree_accessor("hiresx")
 class OfTree:
     """The accessor `.hiresx` of an xarray.DataTree with a node for each block (`Run.fields`, `Run.averages`, one time
-    of `Run.series`), for pictures and values along lines."""
+    of `Run.series`), for pictures and values along lines. `tree`: the tree."""
 
     def __init__(self, tree: Any):
         self._tree = tree
@@ -120,7 +120,7 @@ class OfDataset:
 
 @_xarray.register_dataarray_accessor("hiresx")
 class OfArray:
-    """The accessor `.hiresx` of a data array, for the picture of one variable."""
+    """The accessor `.hiresx` of a data array, for the picture of one variable. `values`: the array."""
 
     def __init__(self, values: Any):
         self._values = values

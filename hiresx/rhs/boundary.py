@@ -276,8 +276,8 @@ class Profile(FaceCondition):
         return self._given, self._target
 
     def prescribe_in(self, target: Any) -> None:
-        """Use the array `target` on the device for the prescribed conservative variables from now on. It must be called
-        before launches are recorded."""
+        """Store the prescribed conservative variables in the device array `target` from now on, which must have the
+        shape of the array that `share` returns. It must be called before launches are recorded."""
         self._target = target
 
     def prepare(self, time: float) -> None:
@@ -315,8 +315,9 @@ class Profile(FaceCondition):
         )
 
     def move(self, clock: Any, share: float) -> None:
-        """Compute the prescribed state on the device, if it is a sum of waves or contains synthetic turbulence, at the
-        start of the time step plus the fraction `share` of its size, both read from the device array `clock`."""
+        """Compute the prescribed state on the device, if it is a sum of waves or contains synthetic turbulence. Its
+        time is the start of the time step plus the fraction `share` of the size of the step; start and size are read
+        from the device array `clock`."""
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 
@@ -457,8 +458,8 @@ def _kinds() -> dict[str, type[FaceCondition]]:
 
 
 def check(patches: Sequence[Patch]) -> None:
-    """Raise HiresxError for the first boundary patch whose condition names a kernel for which this module has no
-    class."""
+    """Raise HiresxError for the first of `patches`, boundary patches, whose condition names a kernel for which this
+    module has no class."""
     known = _kinds()
     for patch in patches:
         kernel = patch.condition.kernel
@@ -488,6 +489,6 @@ def is_of_patch(patch: Patch) -> bool:
 
 
 def condition(face: Face) -> FaceCondition:
-    """Return the boundary condition of `face`, an object of the class that belongs to the `kernel` of the condition in
-    the case."""
+    """Return the boundary condition of `face`, an object that sets its nodes and ghosts. Its class follows from the
+    type of the condition in the case."""
     return _kind(face.patch, face.mirrored)(face)

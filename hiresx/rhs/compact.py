@@ -51,7 +51,7 @@ def check(case: Case, plan: str | None, cut: Decomposition) -> None:
 class CompactViscous:
     """The launches of the viscous terms of one block, by direction. `flux`: computes the fluxes into the array `along`.
     `difference`: computes their difference, after the ghosts of `along` have been filled. The ghosts of the state must
-    be those of the viscous terms (`FaceCondition.viscous_state`)."""
+    be those of the viscous terms (`FaceCondition.viscous_state`). `reynolds`: the Reynolds number."""
 
     def __init__(self, program: Program, state: BlockState, reynolds: float):
         s, sv = state, state.variable_stride

@@ -92,8 +92,9 @@ class FaceCondition:
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
         """Set, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
-        `which` (n2, n1): for each node of the patch its index in `left`, or -1. `left` (n, 9): 3 x 3 matrices, by rows,
-        that project a velocity onto the free directions."""
+        `which` (n2, n1): for each node of the patch its row in `left`, or -1; the axes are those of [k, j, i] without
+        the direction normal to the face. `left` (n, 9): 3 x 3 matrices, by rows, that project a velocity onto the free
+        directions."""
         put = self._backend.to_device
         if self._noted is not None:
             self._noted.clear()
@@ -106,7 +107,7 @@ class FaceCondition:
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
     def places(self) -> np.ndarray:
-        """Return the flat indexes (n,) of the nodes on the face in an array with ghost layers."""
+        """Return the flat indexes (n,) of the n nodes of the patch in an array of the block with ghost layers."""
         first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
         found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
         return found
@@ -165,12 +166,12 @@ class FaceCondition:
         twice the number of the direction along the face, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        """Store, for `follow`, the part of the right-hand side of other variables that does not follow from that of the
-        density, before outflows set the latter."""
+        """Store, for a passive scalar s at an outflow, the right-hand side of rho s minus s times the right-hand side
+        of the density, before the outflow changes the latter."""
 
     def follow(self) -> None:
-        """Adapt the right-hand side of the other variables to the right-hand side of the density, which outflows have
-        set."""
+        """Set, for a passive scalar s at an outflow, the right-hand side of rho s to the values that `hold` stored plus
+        s times the right-hand side of the density, which the outflow has set."""
 
     def keep(self, patch: Patch) -> None:
         """Prepare this boundary condition for use in the next solver of the run, for `patch`, which has the same nodes
@@ -222,10 +223,12 @@ class FaceCondition:
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called."""
+        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called. `fluxes[direction]`
+        (variables, k, j, i): the fluxes along each index direction, with ghost layers."""
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i)."""
+        """Set the viscous fluxes in the ghost layers. `fluxes[direction]` (variables, k, j, i): the fluxes along each
+        index direction."""
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 

@@ -193,9 +193,9 @@ class Decomposed(InviscidPlan):
 
 
 def face_nodes(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:
-    """Return the numbers of points (n1, n2, 1) of launches over the nodes of a face, and as kernel arguments by name
-    the flat array index of its first node and the strides along the face (s1, s2) and inwards (sn). `face`: its name,
-    such as "imin"."""
+    """Return what a kernel launch over the nodes of a face needs: the numbers of points (n1, n2, 1), and a dictionary
+    of kernel arguments. These are the flat array index of the first node, and the strides along the face (s1, s2) and
+    inwards (sn). `face`: its name, such as "imin"."""
     d = direction(face)
     tangents = [e for e in range(3) if e != d]
     first = state.origin + (state.size[d] - 1 if side(face) > 0 else 0) * state.strides[d]

@@ -26,9 +26,10 @@ def wall_temperature(spec: Spec, gamma: float, gas: Any, slip: Any) -> Any:
 
 
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each node of a wall with a wall model, the number of cells (n2, n1) to its exchange node (the node
-    inside at which the model takes the velocity), and the distance (n2, n1) of this node in units of the length scale
-    L. `patch`: the wall on `block`. If `normal` (3, ...) is given, the distance is measured along this direction.
+    """Return two arrays (n2, n1) for the nodes of a wall with a wall model: the number of cells to the exchange node
+    (the node inside at which the model takes the velocity), and the distance of this node in units of the length scale
+    L. The axes are those of [k, j, i] without the direction normal to the face. `patch`: the wall on `block`. If
+    `normal` is given, unit vectors (3, nk, nj, ni) at the nodes of the wall, the distance is measured along them.
     Raises HiresxError if there are too few nodes below the exchange height, or if this height lies beyond the block."""
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)

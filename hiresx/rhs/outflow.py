@@ -35,8 +35,8 @@ SIGMA, STRONGER = 0.05, 10
 
 def radius(grid: Grid, repeated: Sequence[np.ndarray] | None = None) -> float:
     """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
-    nodes. Coincident nodes are counted once. `repeated`: for each block the coincident nodes, if they were computed
-    before by `repeated_nodes`."""
+    nodes. Coincident nodes are counted once. `repeated`: for each block the flat indexes (n,) of the nodes that
+    coincide with earlier ones, if `repeated_nodes` has computed them before."""
     total, count = np.zeros(3), 0
     if repeated is None:
         repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
@@ -65,8 +65,8 @@ class Outflow:
 
     `nodes`: for each block with such nodes its state, the nodes and their faces. `given`: the prescribed values of the
     patches, on the device (kernels/outflow_given.h). `any`: whether any rank has such patches. `on_host`: whether a
-    face lies on several ranks whose sums are added on the host.
-    """
+    face lies on several ranks whose sums are added on the host. `grid`: the grid. `whole`, `cut`: its blocks before and
+    after their division among ranks. `states`: the blocks of this rank."""
 
     def __init__(
         self,

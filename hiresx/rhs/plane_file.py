@@ -82,7 +82,7 @@ class PlaneFile:
 
     def read(self, first: int, last: int, points: np.ndarray) -> np.ndarray:
         """Return rho, u, v, w, p of the recorded planes `first` to `last` - 1, an array (planes, 5, n) in the scales of
-        the case. `points`: the numbers of the n points of the plane that are read. Raises HiresxError for the first
+        the case. `points` (n,): the numbers of the points of the plane that are read. Raises HiresxError for the first
         value that is not finite, and for a density or pressure that is not positive."""
         with self._open() as file:
             values = np.stack([np.asarray(file[v][first:last], float)[:, points] for v in GAS_PRIMITIVE], axis=1)

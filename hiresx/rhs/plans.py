@@ -19,14 +19,15 @@ SPLIT_PLANS: dict[str, Any] = {
 
 
 def default_plan(backend_name: str) -> str:
-    """Return the default plan, the order in which kernels compute the right-hand side, of a backend: "pencils" on a
-    CPU, "fused" on a GPU or an emulated one."""
+    """Return the default plan, the order in which kernels compute the right-hand side, of the backend `backend_name`:
+    "pencils" on a CPU, "fused" on a GPU or an emulated one."""
     return "pencils" if backend_name == "cpu" else "fused"
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:
-    """Return the name in PLANS of the plan for the inviscid terms, if `plan` is the name of the plan for the whole
-    right-hand side. With the plan "compact" the inviscid terms use the default plan of the backend."""
+    """Return the name of the plan (a key of PLANS, an order of computation) by which the inviscid terms are computed
+    when `plan` is the plan of the whole right-hand side. It is `plan` itself, except that for "compact" it is the
+    default plan of the backend `backend_name`."""
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 
@@ -54,9 +55,9 @@ def needed_fields(case: Case, plan: str) -> dict[str, int]:
 
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
     """Return the number of reals of temporary memory per node, ghost nodes included, that the order of computation
-    called `plan` needs. `is_viscous`: whether the flow is viscous. Viscous flow needs the fluxes along three
-    directions, and the primitive variables if they do not fit into the array of the right-hand side. The inviscid terms
-    use the same memory before."""
+    called `plan` needs for a system of `equations`. `is_viscous`: whether the flow is viscous. Viscous flow needs the
+    fluxes along three directions, and the primitive variables if they do not fit into the array of the right-hand side.
+    The inviscid terms use the same memory before."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
     inviscid_work: int = PLANS[plan].work(equations)

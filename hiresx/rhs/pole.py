@@ -56,7 +56,8 @@ class Poles:
     m1, m2, m3 are the means over the three rings around the pole. This is of sixth order, since the ring means of a
     smooth flow are an even function of the distance. If they have a discontinuity, the node gets m1. Collective, since
     a ring may be divided among ranks and may continue in other blocks. `rest`: launches that set the rates of these
-    nodes to zero. `any`: whether any rank has poles."""
+    nodes to zero. `any`: whether any rank has poles. `gamma`: ratio of specific heats. `equations`: the system of
+    equations."""
 
     def __init__(
         self,

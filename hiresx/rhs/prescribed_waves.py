@@ -87,8 +87,8 @@ class InTime:
 
     @classmethod
     def together(cls, several: Sequence["InTime"]) -> "InTime":
-        """Return one object for the points of all objects `several`, one behind the other (n,), which must have the
-        same function."""
+        """Return one object for the points of all objects in `several`, as one list of points (n,) in the order of the
+        objects. All must prescribe the same function."""
         first = several[0]
         places = [np.concatenate([np.ravel(one._places[d]) for one in several]) for d in range(len(first._places))]
         return cls(first._function, places, first._steady, first._where)

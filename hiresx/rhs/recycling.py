@@ -104,8 +104,9 @@ class Plane:
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """Return a view of the values [..., k, j, i] at the nodes of a face as an array (..., layer, span), whose last
-        axis runs along the span, and the axis before across the boundary layer."""
+        """Return `values` at the nodes of a face as an array (..., layer, span): the last axis runs along the span, the
+        axis before it across the boundary layer. The result is a view. `values` (..., nk, nj, ni) has one node in the
+        direction normal to the face."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
         # the direction with the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
@@ -225,7 +226,7 @@ class RecyclingInflow(GivenNodes):
 
     def put(self, values: np.ndarray) -> None:
         """Set the prescribed conservative variables at the nodes of the face to `values` (5, n2, n1): rho, rho u, rho
-        v, rho w, e at the n2 x n1 nodes."""
+        v, rho w, e. The last two axes are those of [k, j, i] without the direction normal to the face."""
         made = np.ascontiguousarray(values.astype(self._target.dtype))
         self._backend.copy(self._target, self._backend.to_device(made))
 

@@ -240,12 +240,13 @@ class OpenFace(ScalarCondition):
         )  # fmt: skip
 
     def hold(self) -> None:
-        """Store that part of the scalar's right-hand side that does not follow from the density, before the outflow
-        changes it."""
+        """Store the right-hand side of rho s minus s times the right-hand side of the density, where s is the scalar,
+        before an outflow changes the latter."""
         self._following("scalar_hold")
 
     def follow(self) -> None:
-        """Adapt the right-hand side of the scalar to the right-hand side of the density, which the outflow has set."""
+        """Set the right-hand side of rho s to the values that `hold` stored plus s times the right-hand side of the
+        density, which the outflow has set. s is the scalar."""
         self._following("scalar_follow")
 
     def _following(self, kernel: str) -> None:

@@ -13,9 +13,9 @@ from hiresx.rhs.layers import along, shares
 
 
 def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
-    """Return the depth of each node of `block` in a sponge, as a fraction from 0 to 1 (nk, nj, ni), and the smallest
-    index box, slices [k, j, i], that contains all nodes in the sponge (None if there are none). `spec`: the table
-    [[sponge]]."""
+    """Return the depth of each node of `block` in a sponge, as a fraction from 0 to 1, an array (nk, nj, ni). The
+    second result is the smallest index box that contains all nodes in the sponge, as slices [k, j, i], or None if no
+    node lies in it. `spec`: the table [[sponge]]."""
     share = shares(spec, along(spec.axis, block.x, block.y, block.z))
     inside = np.argwhere(share > 0)
     if len(inside) == 0:

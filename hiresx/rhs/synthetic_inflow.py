@@ -57,10 +57,10 @@ def axes(velocity: Sequence[float]) -> np.ndarray:
 
 
 def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.ndarray:
-    """Return the Cholesky factors of Reynolds-stress tensors: the entries xx, yx, yy, zx, zy, zz of the lower
-    triangles, (6, ...). `stresses`: the components xx, xy, yy, xz, yz, zz. An eigenvalue may be zero. Raises
-    HiresxError for a tensor with a negative eigenvalue. `where(n)`: returns the description of point number n for the
-    message."""
+    """Return the Cholesky factors of Reynolds-stress tensors at points: the entries xx, yx, yy, zx, zy, zz of the lower
+    triangles, (6, ...). `stresses`: the components xx, xy, yy, xz, yz, zz, each an array (...) over the points. An
+    eigenvalue may be zero. Raises HiresxError for a tensor with a negative eigenvalue. `where(n)`: returns the
+    description of point number n for the message."""
     xx, xy, yy, xz, yz, zz = (np.asarray(s, float).ravel() for s in stresses)
     small = _ROUND_OFF * np.maximum(np.maximum(np.abs(xx), np.abs(yy)), np.maximum(np.abs(zz), 1e-300))
 

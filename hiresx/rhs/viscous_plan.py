@@ -84,8 +84,8 @@ def _launches(size: tuple[int, int, int], remote: Set[str], call: Callable[[Rang
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
     """Return the kernel launch that computes velocity, temperature and the scalars and writes them to `w` (variables,
-    k, j, i), at all nodes and ghost nodes, or only in `box`, half-open index ranges (i, j, k) of the array with ghost
-    layers."""
+    k, j, i). It does so at all nodes and ghost nodes, or only in `box`: half-open index ranges (i, j, k) of the array
+    with ghost layers."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory is treated as one row. Its first entries, which belong to corners, are left out so that it begins

@@ -75,9 +75,10 @@ def shares(
 
 
 def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
-    """Return, for each of the walls `patches` of a block, the weights (n2, n1) with which it sets a scalar at the nodes
-    where several walls meet, if all walls prescribe the value of the scalar; None for a wall that meets no other.
-    `size` (ni, nj, nk): the numbers of nodes of the block."""
+    """Return, for each of the walls `patches` of a block, the weights with which it sets a scalar at the nodes where
+    several walls meet, if all walls prescribe the value of the scalar; None for a wall that meets no other. An array of
+    weights is (n2, n1), the axes [k, j, i] without the direction normal to the wall. `size` (ni, nj, nk): the numbers
+    of nodes of the block."""
     found = shares(size, (0, 0, 0), patches, [True] * len(patches))
     return [None if one is None else one.held for one in found]
 

@@ -14,8 +14,8 @@ from hiresx.placement.backend_selection import by_rank
 
 
 def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
-    """Raise HiresxError if two ranks were started with different cases. `dump`: the case of this rank as nested
-    dictionaries with all defaults. All ranks must call this."""
+    """Raise HiresxError if two ranks of `comm` were started with different cases. `dump`: the case of this rank as
+    nested dictionaries with all defaults. All ranks must call this."""
     prints = comm.allgather(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
     other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
     if other is None:
@@ -31,9 +31,9 @@ def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
 
 
 def measured_speeds(comm: Communicator, wish: str, case: Case) -> list[float] | None:
-    """Return the relative speeds of the ranks that `hiresx bench` measured on their hosts, if the ranks have different
-    backends. `wish`: the requested backends, such as "cuda:2,cpu:4". The result is None if all backends are the same,
-    or if one was not measured."""
+    """Return the relative speeds of the ranks of `comm` for `case` that `hiresx bench` measured on their hosts, if the
+    ranks have different backends. `wish`: the requested backends, such as "cuda:2,cpu:4". The result is None if all
+    backends are the same, or if one was not measured."""
     names = by_rank(wish, comm.hosts)
     if len(set(names)) == 1:
         return None

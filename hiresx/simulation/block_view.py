@@ -49,11 +49,11 @@ class BlockView:
         self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
         scalars: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Replace the state by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
-        keep their values. A rank may set any of its blocks: the conditions at faces and the values of shared nodes are
-        imposed by the next `step`, `run`, `adapt` or `rebuild` of the simulation. Raises HiresxError, with the state
-        unchanged, for arguments that are not real numbers, for arrays of another shape or with masked entries, and for
-        the first node whose values are not finite, or whose rho or p is not positive."""
+        """Replace the state, rho, u, v, w and p, by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars
+        that `scalars` omits keep their values. A rank may set any of its blocks: the conditions at faces and the values
+        of shared nodes are imposed by the next `step`, `run`, `adapt` or `rebuild` of the simulation. Raises
+        HiresxError, with the state unchanged, for arguments that are not real numbers, for arrays of another shape or
+        with masked entries, and for the first node whose values are not finite, or whose rho or p is not positive."""
         state: dict[str, np.ndarray] = {}
         known = self._solver.layout.equations.scalars
         if unknown := [name for name in scalars or {} if name not in known]:

@@ -105,9 +105,10 @@ class Continuation:
     def contents(
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
-        """Return the content of a checkpoint of the current state of `solver`. `prints`: the fingerprints of the grid.
-        `history`: the history of the run so far. `attachments`: monitors and other objects whose data are stored as
-        well. All ranks must call this."""
+        """Return the content of a checkpoint of the current state of `solver`: nested dictionaries of values, and the
+        arrays of this rank as pairs (name, array). `prints`: the fingerprints of the grid. `history`: the history of
+        the run so far. `attachments`: monitors and other objects whose data are stored as well. All ranks must call
+        this."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,

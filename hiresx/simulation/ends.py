@@ -21,7 +21,7 @@ SAME_TIME = 1e-9
 class Ends:
     """The conditions under which the run of `case` stops. `made`: the time on the monotonic clock at which the run
     began, in s. `checkpoint_due`: whether a checkpoint is due by the clock of rank 0; all ranks receive this value in
-    `is_stop_requested`."""
+    `is_stop_requested`. `checkpoints`: the writer of checkpoints, or None."""
 
     def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
         self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints

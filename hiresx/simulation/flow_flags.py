@@ -23,9 +23,10 @@ from hiresx.solver.initial_flow import Flow
 
 
 def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
-    """Return masks [k, j, i], by level and block, of the tiles (boxes of nodes of finer levels) that the refinement
-    criterion selects in the present flow of `solver`, and of the tiles that these need. `ground`: the grid, its levels
-    and its division among the ranks. Collective; the result is the same on all ranks."""
+    """Return the tiles (boxes of nodes of finer levels) that the refinement criterion selects in the present flow of
+    `solver`, and the tiles that these need: for each level and block a boolean mask [k, j, i] with one entry for each
+    possible tile. `ground`: the grid, its levels and its division among the ranks. Collective; the result is the same
+    on all ranks."""
     hierarchy, levels = ground.hierarchy, ground.whole.levels
     assert hierarchy is not None and levels is not None
     solver.settle()
@@ -115,8 +116,8 @@ def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.nd
 def tiles_at_start(initial: Callable[[], Flow], comm: Communicator) -> Choosing:
     """Return a function that selects tiles (boxes of nodes of finer levels) by the refinement criterion in the initial
     flow, level by level. `initial`: a function that returns the initial flow. All ranks of `comm` must call the
-    returned function. Its result, masks by level and block, is the same on all ranks, and it raises errors of `initial`
-    and of the flow."""
+    returned function. Its result is the same on all ranks: for each level and block a boolean mask [k, j, i] with one
+    entry for each possible tile. It raises errors of `initial` and of the flow."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         taken: Sequence[Taken] | None = None

@@ -52,10 +52,11 @@ class _Transfer:
 
 
 def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
-    """Redistribute arrays over the nodes of blocks among the ranks, and return a function that reads them at the nodes
-    that this rank has by the new division `parts`. `pieces`: the arrays of this rank, each with the name
-    <array>.<number of the block in the grid>. Besides one array and the result, a rank needs twice `BUFFER` bytes. All
-    ranks must call this with the same `parts`. Reading nodes that no rank had raises LookupError."""
+    """Redistribute arrays over the nodes of blocks among the ranks of `comm`, and return a function that reads them at
+    the nodes that this rank has by the new division `parts`. `pieces`: the arrays of this rank, each with the name
+    <array>.<number of the block in the grid>. Besides one array and the result, a rank needs memory for two buffers (of
+    `BUFFER` bytes). All ranks must call this with the same `parts`. Reading nodes that no rank had raises LookupError.
+    """
     arrays: dict[str, list[Piece]] = {}
     for piece in pieces:
         arrays.setdefault(piece.name, []).append(piece)

@@ -19,7 +19,7 @@ class BatchedSteps:
     """Time steps on a CPU that each make all launches in one call. `integrator`: the time integrator. `system`: the
     flow system, whose tasks (functions that launch kernels) make up a step. `size`: the size of the step, whose
     launches are included. Threads synchronize once per step, independent tasks run concurrently, and no task waits for
-    the Python interpreter."""
+    the Python interpreter. `blocks`, `conditions`: the blocks of this rank and their boundary conditions."""
 
     def __init__(
         self,

@@ -77,8 +77,7 @@ class LocalBlocks:
     the nodes, or None. `reused`: data of a previous solver, which are used if their configuration is that of the case.
     `kept`: results that the next solver can use as well.
 
-    Collective. Raises the errors of `hiresx.solver.Solver`.
-    """
+    Collective. Raises the errors of `hiresx.solver.Solver`."""
 
     def __init__(
         self,
@@ -159,8 +158,8 @@ class LocalBlocks:
         set_pole_metrics(self.backend, state, self.cut.patches)
 
     def reusable(self, domain: Domain) -> Reused:
-        """Return those data of this object that the next solver, on `domain`, can use again: the kernels, the states of
-        blocks with the same nodes, and arrays to copy from."""
+        """Return the data of these blocks that the next solver, on the geometry `domain`, can use again: the kernels,
+        the states of blocks with the same nodes, and arrays to copy from."""
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]): n for n in domain.mine}
         own = {nodes: s for s in self.states if (nodes := nodes_of(self.decomposition, s.part)) is not None}
         kept = {nodes: state for nodes, state in own.items() if nodes in wanted}

@@ -65,9 +65,9 @@ def configuration(case: Case) -> Configuration:
 
 
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
-    """Raise HiresxError if the precision "differences" subtracts a reference state with a velocity and a connection of
-    the blocks `cut` rotates vectors: the exchange of ghost nodes would rotate only the stored differences, and not the
-    reference."""
+    """Raise HiresxError if the precision "differences" of the configuration `chosen` subtracts a reference state with a
+    velocity and a connection of the blocks `cut` rotates vectors: the exchange of ghost nodes would rotate only the
+    stored differences, and not the reference."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(

@@ -34,8 +34,7 @@ class Conditions:
     patches of the blocks of the grid whose ghost nodes take their values at mirrored points. `clock`: the device's
     clock, for conditions that are prescribed as waves.
 
-    Collective. Raises the errors of `hiresx.solver.Solver`.
-    """
+    Collective. Raises the errors of `hiresx.solver.Solver`."""
 
     def __init__(
         self,
@@ -128,7 +127,8 @@ class Conditions:
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
-        """Return the kernel launches of the method of `FaceCondition` called `method`, for all boundary conditions."""
+        """Return the kernel launches of all boundary conditions that the method of `FaceCondition` with the name
+        `method` gives."""
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
@@ -178,7 +178,8 @@ class Conditions:
             c.finish_reads()
 
     def prepare(self, time: float) -> None:
-        """Evaluate on the host the values that boundary conditions prescribe at `time`, in L / c_ref."""
+        """Evaluate on the host the values that boundary conditions prescribe at `time`, in L / c_ref. They are applied
+        later."""
         for profile in [*self._shared]:
             if not profile.prepare(time):
                 self._shared.remove(profile)

@@ -25,7 +25,8 @@ SPARE = 1.02
 class DeviceResidentSteps:
     """Time steps that are recorded once and then executed by the device without the host. `integrator`: the time
     integrator. `system`: the flow system, whose tasks (functions that launch kernels) make up a step. `size`: the
-    choice of the size of the step."""
+    choice of the size of the step. `blocks`, `ghosts`, `conditions`: the blocks of this rank, the exchanges of their
+    ghosts, and their boundary conditions."""
 
     def __init__(
         self,
@@ -79,8 +80,8 @@ class DeviceResidentSteps:
         self._recorded.clear()
 
     def beside(self, work: Callable[[], None]) -> None:
-        """Run the function `work` on the host during the next steps of the device, or at once if the host makes the
-        steps."""
+        """Run the function `work` on the host during the next time steps that the device makes, or at once if the host
+        makes the steps."""
         if self.possible:
             self._beside.append(work)
         else:

@@ -33,7 +33,7 @@ VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Execute all tasks, pairs (name, function of the stage), in order for the stage number `stage` of a step."""
+    """Execute `tasks`, pairs (name, function of the stage number), in order for the stage number `stage` of a step."""
     for _, task in tasks:
         task(stage)
 
@@ -43,7 +43,8 @@ class FlowSystem(System):
     called with the number of the stage, launches kernels. `tasks`: the tasks of a stage of an explicit integrator, or
     of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of a right-hand side. `perform`: the
     function that executes tasks; in the context `by` it is replaced. `timed`: measures the time of other work of an
-    integrator that iterates."""
+    integrator that iterates. `terms`, `ghosts`, `conditions`: the terms of the right-hand side, the exchanges of
+    ghosts, and the boundary conditions."""
 
     def __init__(
         self,
@@ -132,9 +133,10 @@ class FlowSystem(System):
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """Compute stage `n` of an explicit scheme by executing all tasks in order (see `System.stage`). Afterwards the
-        nodes on faces satisfy their boundary conditions and the exchange of ghost nodes between blocks has started, so
-        that the state can be read between steps. Ghost nodes of physical faces are filled only when they are needed."""
+        """Compute stage `n` of an explicit scheme by executing all tasks in order: right-hand side, update, boundary
+        conditions. Afterwards the nodes on faces satisfy their boundary conditions and the exchange of ghost nodes
+        between blocks has started, so that the state can be read between steps. Ghost nodes of physical faces are
+        filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:
@@ -153,7 +155,8 @@ class FlowSystem(System):
 
     @contextmanager
     def by(self, perform: Perform) -> Iterator[None]:
-        """Return a context manager inside which the function `perform` executes the tasks of a stage."""
+        """Return a context manager inside which `perform(tasks, stage)`, a function, executes the tasks of a stage, in
+        place of the usual execution one after another. `tasks`: pairs (name, function of the stage number)."""
         before, self._perform = self._perform, perform
         try:
             yield
@@ -207,13 +210,13 @@ class FlowSystem(System):
             self._vectors.combine(a, x, b, y)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the scalar product of two vectors over all variables and nodes of all ranks."""
+        """Return the scalar product of the vectors x and y over all variables and nodes of all ranks."""
         with self.timed(VECTORS):
             return self._vectors.dot(x, y)
 
     def basis(self, count: int) -> Basis:
-        """Return `count` new vectors of zeros that are consecutive in memory. Raises HiresxError if they do not fit in
-        memory."""
+        """Return `count` new vectors of zeros, each of the size of the state, that are consecutive in memory. Raises
+        HiresxError if they do not fit in memory."""
         return self._vectors.basis(count)
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
@@ -227,11 +230,12 @@ class FlowSystem(System):
             self._vectors.add_sum(weights, basis, x)
 
     def gather(self, x: Vector) -> np.ndarray:
-        """Return all numbers of the vector x on every rank, in the order of `System.gather`."""
+        """Return all numbers of the vector x on every rank, as a one-dimensional float64 array: the blocks of the grid
+        one after another, each in C order of (variables, nk, nj, ni)."""
         return self._vectors.gather(x)
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set the vector x from `values`, the numbers of all ranks in the order of `System.gather`."""
+        """Set the vector x from `values`, the numbers of all ranks in the order in which `gather` returns them."""
         self._vectors.scatter(values, x)
 
     @property

@@ -96,8 +96,9 @@ class Ghosts:
         self.mirrored.close()
 
     def meanwhile(self, parts: Sequence[Calls]) -> Callable[[], None]:
-        """Return a function that makes kernel launches during an exchange of ghost nodes, and processes MPI messages in
-        between. `parts`: lists of launches, which do not use the ghost nodes of other ranks."""
+        """Return a function that makes kernel launches during an exchange of ghost nodes, and processes MPI messages
+        between them. `parts`: lists of launches that do not use the ghost nodes of other ranks; messages are processed
+        after each list."""
         if not self.others:
             return self._program.prepare([call for calls in parts for call in calls])
         prepared = [self._program.prepare(calls) for calls in parts]

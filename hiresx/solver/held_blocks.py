@@ -34,15 +34,15 @@ class HeldBlock:
         return cls(tile, state.halo, state.q, *((state.areas, state.jacobian) if metrics else (None, None)))
 
     def at(self, array: Any, box: Range) -> Any:
-        """Return a view [..., k, j, i] of `array`, one of the arrays of this object, at the nodes in the half-open
-        index ranges `box` (i, j, k) of the level."""
+        """Return a view [..., k, j, i] of `array`, one of the arrays of this block, at the nodes in the half-open index
+        ranges `box` (i, j, k). The indexes are those of the block's level of grid refinement."""
         (hi, hj, hk), ((i, _), (j, _), (k, _)) = self.halo, self.tile.box
         return array[(..., *slices(shift_range(box, (hi - i, hj - j, hk - k))))]
 
 
 def shared_nodes(held: Sequence[HeldBlock], tiles: Sequence[Tile]) -> list[list[tuple[HeldBlock, Range]]]:
-    """Return, for each of `tiles` (boxes of nodes of a level), those of the blocks `held` that have metrics and some of
-    the same nodes, each with the half-open index ranges (i, j, k) of these nodes on the level."""
+    """Return, for each of `tiles` (boxes of nodes of a level), the blocks among `held` that have metrics and share
+    nodes with it. Each block comes with the half-open index ranges (i, j, k) of the shared nodes on the level."""
     found: list[list[tuple[HeldBlock, Range]]] = [[] for _ in tiles]
     for key in {(tile.level, tile.base) for tile in tiles}:
         those = [n for n, tile in enumerate(tiles) if (tile.level, tile.base) == key]

@@ -52,7 +52,8 @@ class _TimeTerm(NamedTuple):
 class ImplicitOperators(Linearised):
     """Operators of the implicit integrator on the blocks of this rank. The matrix blocks, and the update with its
     ghosts, are fields of the block states. Collective. Raises HiresxError for a case that the implicit integrator does
-    not support."""
+    not support. `ghosts`, `conditions`: the exchanges of ghosts and the boundary conditions of these `blocks`.
+    `step_size`: the computation of explicit steps. `system`: the flow equations."""
 
     def __init__(
         self,
@@ -108,7 +109,8 @@ class ImplicitOperators(Linearised):
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
         """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
-        conditions at `time`."""
+        conditions at `time`, so that their zero is the solution of an implicit step. `over_time`: the coefficient of
+        the unknown state in the discrete time derivative. `constant`: the part that depends on earlier states."""
         self._in_time = _TimeTerm(time, over_time, constant)
 
     @property

@@ -423,8 +423,8 @@ class Solver:
         self._conditions.finish_reads()
 
     def values(self) -> dict[str, Any]:
-        """Return the numbers on which the next step depends, for a checkpoint: time, steps, dt, step_factor, and the
-        sizes of earlier steps that the integrator needs."""
+        """Return the numbers on which the next step depends, for a checkpoint: time, steps, dt, step_factor, and what
+        the integrator, its history and the format of the state need in addition."""
         found = dict[str, Any](time=self.time, steps=self.steps, dt=float(self.dt), step_factor=self.step_factor)
         if self.configuration.storage.carries:
             found["reference"] = list(self.configuration.reference)
@@ -441,8 +441,8 @@ class Solver:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the result of
-        `values`. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of its array
+        """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the result of the
+        method `values`. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of its array
         `name`. Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
 
         def fill() -> None:

@@ -16,7 +16,7 @@ from hiresx.time.ode_system import Earlier, Vector
 class StateHistory:
     """The states at the start of the last steps. `earlier`: at most `depth` steps before the current one, the last one
     first. The state at the start of the current step (between steps, of the last one) is also stored, so that this step
-    can be undone."""
+    can be undone. `blocks`: the blocks of this rank. `vectors`: the operations on vectors of their size."""
 
     def __init__(self, blocks: LocalBlocks, vectors: Vectors, depth: int):
         self._blocks, self._vectors, self._depth = blocks, vectors, depth
@@ -71,7 +71,8 @@ class StateHistory:
 
     @property
     def steps(self) -> list[float]:
-        """The sizes, in L / c_ref, of the earlier steps whose initial states a checkpoint contains (see `pieces`)."""
+        """The sizes, in L / c_ref, of those earlier steps whose initial states the method `pieces` yields for a
+        checkpoint."""
         return [step.dt for step in self._steps_to_store]
 
     def pieces(self) -> Iterator[Piece]:

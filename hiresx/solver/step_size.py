@@ -72,15 +72,16 @@ class StepSize:
         return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls])
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
-        """Return the size of the next time step, in L / c_ref, towards a time that is `left` away. It is at most
-        `factor` times the step of the case, or at most `factor` times `own` if the integrator chose a step `own`. All
-        ranks must call this."""
+        """Return the size of the next time step, in L / c_ref. `left`: the time that remains until the step must end at
+        the latest. `own`: the size that the time integrator asks for; None: the size that the case sets, by `time.dt`
+        or the CFL numbers. `factor`: the factor of this size, 1 or, after a failure of the run, less. All ranks must
+        call this."""
         wanted = self.case_step(factor) if own is None else factor * own
         return min(wanted, left) if own is None and self._case.time.dt is not None else step_towards(left, wanted)
 
     def case_step(self, factor: float) -> float:
-        """Return `factor` times the time step of the case, in L / c_ref: fixed, or by its CFL numbers over all blocks
-        of all ranks. All ranks must call this."""
+        """Return `factor` times the time step that the case sets, in L / c_ref: fixed, or by its CFL numbers over all
+        blocks of all ranks. All ranks must call this."""
         time = self._case.time
         if time.dt is not None:
             return factor * time.dt
@@ -147,8 +148,8 @@ class StepSize:
 
     @property
     def few(self) -> np.ndarray:
-        """Number of partial results in each row of the array `found` of spectral radii, int32; 0 in rows that belong to
-        no block."""
+        """Number of partial results in each row of the array `found` (rows, 2, FEW) of spectral radii, int32 (rows,); 0
+        in rows that belong to no block."""
         few = np.zeros(len(self.found), np.int32)
         few[self._rows] = [reduction.few for reduction in self.reductions]
         return few

@@ -123,9 +123,10 @@ class Sweeps:
         return s.array("line_factors")[n * count : (n + 1) * count]
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """Yield the inverses of matrix blocks of block number `n` of this rank, as arrays (row, column, k, j, i) on the
-        host. Sweeps over nodes have one array, with the inverses of the diagonal blocks. Sweeps over lines have one
-        array for each direction of lines, with the inverses of the pivots of the elimination."""
+        """Yield the inverses of matrix blocks at the nodes of block number `n` of this rank, as host arrays (row,
+        column, k, j, i). Sweeps over nodes yield one array, with the inverses of the diagonal blocks. Sweeps over lines
+        yield one array for each direction of lines, with the inverses of the pivots of the block elimination along a
+        line."""
         s, lines = self._blocks.states[n], self.lines[n]
         of_blocks, device = (s.equations.variables, s.layout.sweep_precision), self._blocks.backend
         for number, direction in enumerate(lines):
@@ -338,9 +339,10 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
-    """Return the numbers of points (ni, nj, nk) of the launch of a kernel over the nodes of one colour in a block, for
-    sweeps over lines along `direction`: half of the nodes of a row along i, rounded up, and for lines along i also half
-    of the rows. For these, two launches make up the colour (`parities`)."""
+    """Return the extent (ni, nj, nk) of one launch of a kernel for sweeps over lines along `direction`. The nodes of
+    one colour of the block `s` are every second node of a row along i, so that the extent along i is half of the number
+    of nodes, rounded up. For lines along i a launch visits only every second row, so that the extent along j is halved,
+    too, and a colour needs two launches (`parities`)."""
     ni, nj, nk = s.size
     return ((ni + 1) // 2, (nj + 1) // 2 if direction == 0 else nj, nk)
 
@@ -354,9 +356,10 @@ def parities(direction: int) -> range:
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
-    """Return the directions of the grid lines over which sweeps are made in a block of `nodes` nodes: those along which
-    at least the fraction `WORTH` of its cells is thin. A cell is thin along a direction if its spectral radius there is
-    more than `STIFF` times each other one. `counts` (3,): the number of thin cells along each direction."""
+    """Return the directions (0, 1, 2) of the grid lines over which sweeps are made in a block of `nodes` nodes: those
+    along which at least a fixed fraction (`WORTH`) of its cells is thin. A cell is thin along a direction if its
+    spectral radius there is several times (`STIFF`) each other one. `counts` (3,): the number of thin cells along each
+    direction."""
     return tuple(d for d, count in enumerate(counts) if count >= WORTH * nodes)
 
 

@@ -55,7 +55,8 @@ class Terms:
     update includes the viscous differences; `left` are then the tasks that the update replaces. `conservation`: the
     task of conservative levels, else None. `viscous_first`: whether viscous fluxes are computed before the inviscid
     terms. If so, the fluxes of inner nodes are computed during the exchange of the state, and the fluxes are exchanged
-    during the inviscid terms."""
+    during the inviscid terms. `ghosts`, `conditions`: the exchanges of ghosts and the boundary conditions of the
+    `blocks`. `integrator`: the time integrator."""
 
     def __init__(
         self,
@@ -218,9 +219,10 @@ class Terms:
         return self.around_fluxes(("viscous", lambda stage: inner()), ("viscous", lambda stage: outer()))
 
     def around_fluxes(self, inner: Task, outer: Task) -> list[Task]:
-        """Return the tasks (name, function of the stage) of the differences of viscous fluxes, with the wait for the
-        fluxes of other ranks between `inner` and `outer`. If the viscous terms come first, the wait is before `inner`,
-        and `outer` is left out. Without other ranks there is only `inner`."""
+        """Return the tasks (name, function of the stage) that compute the differences of viscous fluxes and wait for
+        the fluxes of other ranks. `inner`: the task for the nodes that need no fluxes of other ranks. `outer`: the task
+        for the other nodes. The order is `inner`, wait, `outer`. If the viscous terms come first, it is wait, `inner`,
+        which then computes all nodes. Without other ranks the list is `inner` alone."""
         if not self._ghosts.others:
             return [inner]
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())

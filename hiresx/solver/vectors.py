@@ -22,7 +22,8 @@ AT_ONCE = 8
 class Vectors:
     """Operations on vectors of unknowns. The kernels (kernels/vectors.h) are compiled when the first vector is made.
     Collective. `count`: the number of vectors. `of_last`: the weights of the last variables in the scalar product
-    `dot`; the weights of the other variables are 1."""
+    `dot`; the weights of the other variables are 1. `blocks`: the blocks of this rank, whose state gives the size of a
+    vector."""
 
     def __init__(self, blocks: LocalBlocks, of_last: Sequence[float] = ()):
         self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, tuple(of_last)
@@ -51,8 +52,8 @@ class Vectors:
             return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
 
     def basis(self, count: int) -> Basis:
-        """Return `count` vectors of zeros that are consecutive in memory. Raises HiresxError if they do not fit in
-        memory."""
+        """Return `count` vectors of zeros, each of the size of the state, that are consecutive in memory. Raises
+        HiresxError if they do not fit in memory."""
         self.count += count
         with self._blocks.comm.together():
             arrays = [self._blocks.backend.zeros((count, *s.q.shape), self._real) for s in self._blocks.states]
@@ -86,8 +87,8 @@ class Vectors:
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the scalar product of two vectors over all variables and nodes of all ranks. Products of the last
-        variables are multiplied by the weights `of_last`. All ranks must call this."""
+        """Return the scalar product of the vectors x and y over all variables and nodes of all ranks. Products of the
+        last variables are multiplied by the weights `of_last`. All ranks must call this."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             extent, columns, cut = _columns(s)
@@ -134,8 +135,9 @@ class Vectors:
             )  # fmt: skip
 
     def gather(self, x: Vector) -> np.ndarray:
-        """Return all numbers of the vector x on every rank, a one-dimensional array in the order of `System.gather`. It
-        does not depend on the division of the grid among ranks. All ranks must call this."""
+        """Return all numbers of the vector x on every rank, as a one-dimensional float64 array: the blocks of the grid
+        one after another, each in C order of (variables, nk, nj, ni), whatever the division among ranks. All ranks must
+        call this."""
         pairs = zip(self._blocks.states, x.arrays, strict=True)
         own = [(s.part.whole, s.part.box, self._blocks.host_values(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))

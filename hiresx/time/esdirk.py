@@ -54,7 +54,8 @@ class Esdirk(ControlledStages):
 
     def estimate(self, system: System) -> bool:
         """Compute the estimated error of the step, the difference between the new states of the scheme and of the
-        embedded scheme, and store it in the vector `_work`. Return True, since there is an estimate for every step."""
+        embedded scheme, and store it in the vector `_work` of this integrator. Return True, since there is an estimate
+        for every step."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)
@@ -67,8 +68,8 @@ class Esdirk(ControlledStages):
         return True
 
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step from the state in the vector `_start` by solving one stage after the other, store the new state
-        in the vector `_x`, and return the result of each stage."""
+        """Make a step by solving one stage after the other, and return the result of each stage. The vectors `_start`
+        and `_x` of this integrator contain the state before the step and receive the state after it."""
         gamma, dt, found = float(self.tableau.gamma), system.dt, []
         over_time = 1 / (gamma * dt)
         system.rates(self._start, system.time, self._rates[0])

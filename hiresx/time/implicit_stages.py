@@ -84,7 +84,8 @@ class Stages(ImplicitIntegrator):
         )
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system and its linearisation, and allocate the vectors. It is called before the first step."""
+        """Store the equations `system` and the operators `linearised` that Newton's method needs, and allocate the
+        vectors. It is called before the first step."""
         self._linear = self.linearised = linearised
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
@@ -103,12 +104,12 @@ class Stages(ImplicitIntegrator):
 
     @abstractmethod
     def advance(self, system: System) -> list[Solved]:
-        """Make a step from the state in the vector `_start`, store the new state in the vector `_x`, and return the
-        result of each stage."""
+        """Make a step from the state in the vector `_start` of this integrator, store the new state in its vector `_x`,
+        and return the result of each stage."""
 
     def two_stages(self, system: System) -> list[Solved]:
-        """Make a step of second order that needs no earlier step, by the diagonally implicit scheme of two stages with
-        the coefficient `ALEXANDER` (Alexander 1977), and return the result of each stage."""
+        """Make a step of second order that needs no earlier step, by the diagonally implicit scheme of two stages of
+        Alexander (1977), and return the result of each stage."""
         over_time = 1 / (ALEXANDER * system.dt)
         system.copy(self._start, self._x)
         system.combine(over_time, self._start, 0.0, self._constant)

@@ -71,7 +71,8 @@ class Linearised(ABC):
     @abstractmethod
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
         """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
-        conditions at `time`."""
+        conditions at `time`, so that their zero is the solution of an implicit step. `over_time`: the coefficient of
+        the unknown state in the discrete time derivative. `constant`: the part that depends on earlier states."""
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
@@ -80,8 +81,8 @@ class Linearised(ABC):
 
     @abstractmethod
     def rates(self, change: Vector, into: Vector) -> None:
-        """Compute f/e, the change divided by the explicit time step of every node, and store it in `into`. `change`:
-        f."""
+        """Divide `change`, a change of the state by a short explicit step, by the size of this step at every node, and
+        store the quotient in `into`."""
 
     @abstractmethod
     def assemble(self, x: Vector, over_cfl: float) -> None:
@@ -153,7 +154,8 @@ class ImplicitIntegrator(Integrator):
 
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system and its linearisation, and allocate the vectors. It is called before the first step."""
+        """Store the equations `system` and the operators `linearised` that Newton's method needs, and allocate the
+        vectors. It is called before the first step."""
 
 
 class Steady(ImplicitIntegrator):

@@ -72,7 +72,7 @@ class System(ABC):
 
     @abstractmethod
     def vector(self) -> Vector:
-        """Return a new vector of zeros. Raises HiresxError if it does not fit in memory."""
+        """Return a new vector of zeros of the size of the state. Raises HiresxError if it does not fit in memory."""
 
     @abstractmethod
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
@@ -92,15 +92,17 @@ class System(ABC):
 
     @abstractmethod
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the scalar product of two vectors: the sum of the products of all variables at all nodes of all ranks.
-        The order of summation depends only on the division of the grid; the result is bit-identical on all ranks."""
+        """Return the scalar product of the vectors x and y: the sum of the products of all variables at all nodes of
+        all ranks. The order of summation depends only on the division of the grid; the result is bit-identical on all
+        ranks."""
 
     def norm(self, x: Vector) -> float:
         """Return the Euclidean norm of the vector x over all ranks, the square root of `dot`(x, x)."""
         return float(np.sqrt(self.dot(x, x)))
 
     def basis(self, count: int) -> Basis:
-        """Return `count` new vectors of zeros. Raises HiresxError if they do not fit in memory."""
+        """Return `count` new vectors of zeros, each of the size of the state. Raises HiresxError if they do not fit in
+        memory."""
         return Basis((), [self.vector() for _ in range(count)])
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:

@@ -79,8 +79,9 @@ class Reduction:
         self._known: dict[float | None, list[Call]] = {}  # launches for the radii, by the Reynolds number
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
-        """Return the kernel launches that compute the largest inviscid and viscous spectral radius of the block, in
-        c_ref / L. `reynolds`: the Reynolds number, None in inviscid flow."""
+        """Return the kernel launches that compute the largest inviscid and viscous spectral radii of the block, in
+        c_ref / L, and store them in the array `radii` that was passed to the constructor. `reynolds`: the Reynolds
+        number, None in inviscid flow."""
         if reynolds in self._known:
             return self._known[reynolds]
         s, few, count = self._state, self.few, pieces(self._state.size)
@@ -128,8 +129,9 @@ class Reduction:
 
     @cached_property
     def norm_calls(self) -> list[Call]:
-        """The kernel launches that compute the array `norms`, whose copy on the host is the argument of the method
-        `norms`."""
+        """Return the kernel launches that compute, over the nodes of the block, the sums of (dq/dt)^2 and the least
+        density and pressure, and store them in the array `norms` that was passed to the constructor. The method `norms`
+        evaluates a host copy of this array."""
         s, count = self._state, self._columns
         return [
             self._program.call(

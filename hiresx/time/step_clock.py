@@ -40,7 +40,8 @@ MOST_SAMPLES = 16
 
 
 def new_clock() -> np.ndarray:
-    """Return a device clock of zeros, an array with one number for each entry of `DeviceClock` and for the samples."""
+    """Return a device clock of zeros, a one-dimensional float64 array in the layout of `DeviceClock`, with space for
+    the times of samples behind it."""
     return np.zeros(DeviceClock.PASSED + 2 * MOST_SAMPLES)
 
 
@@ -77,7 +78,7 @@ class StepClock:
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
-        """Copy `clock`, an array in the layout of `DeviceClock`, to the device, before steps whose size the device
-        chooses."""
+        """Copy `clock`, a one-dimensional float64 array in the layout of `DeviceClock`, to the device, before steps
+        whose size the device chooses."""
         self._backend.copy(self.array, self._backend.to_device(clock))
         self._known_values = None

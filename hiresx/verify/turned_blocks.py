@@ -38,8 +38,8 @@ class TurnedCase:
     turns: tuple[Reindexing, ...]
 
     def wholes(self, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return arrays (..., nk, nj, ni) on the original blocks, joined from the arrays `blocks` on the divided blocks
-        with changed indexes."""
+        """Return arrays (..., nk, nj, ni) on the original blocks, joined from `blocks`, the arrays (..., nk, nj, ni) on
+        the divided blocks with changed indexes."""
         sizes = [np.max([[hi for _, hi in p.box] for p in self.parts if p.whole == w], axis=0) for w in self._wholes]
         found = [np.full((*blocks[0].shape[:-3], *reversed(size)), np.nan, blocks[0].dtype) for size in sizes]
         for part, turn, values in zip(self.parts, self.turns, blocks, strict=True):
@@ -91,9 +91,9 @@ def random_parts(
 
 
 def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
-    """Return triples (block, direction, node) of the nodes at which a block must not be divided: those within the width
-    of the ghost layers of the end of a boundary condition, on faces with a connection of two blocks that share no
-    nodes."""
+    """Return triples (block, direction, node) of the nodes at which a block of the grid `whole` must not be divided:
+    those within the width of the ghost layers of the end of a boundary condition, on faces with a connection of two
+    blocks that share no nodes."""
     found: set[tuple[int, int, int]] = set()
     near = range(-whole.stencil.halo, whole.stencil.halo + 1)
     offset = {(c.block, c.face) for c in whole.connections if layout_of(c, whole.blocks) == "offset"}

@@ -26,8 +26,9 @@ DIGEST = "xyz_sha256"
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
     """Return the SHA-256 digest of the coordinates that an output writes: of the names, shapes and coordinates (in
-    double precision) of its blocks. `pieces`: the blocks of the output. `blocks`: the blocks of the grid that they are
-    taken from."""
+    double precision) of its blocks. `pieces`: the blocks of the output, each a range of nodes or points between nodes
+    (`NodeBlock`, `SampledBlock`). `blocks`: the blocks of the grid, objects with name, x, y, z, from which they are
+    taken."""
     return _digest((piece.name, piece.shape, _coordinates(piece, blocks)) for piece in pieces)
 
 

@@ -212,8 +212,8 @@ def is_known(name: str) -> bool:
 
 
 def how_to_store(name: str) -> str:
-    """Return the hint of an error for a variable `name` that was not stored: which names the key output.variables of
-    the case must contain."""
+    """Return the hint of an error for a variable `name` that was not stored: the names that the key output.variables of
+    the case must contain so that it is stored or can be computed."""
     if name in VARIABLES:
         return 'write "rho", "u", "v", "w", "p" in output.variables: every other variable of the gas follows from them'
     return f'write "{name}" in output.variables: it follows from no other variable'

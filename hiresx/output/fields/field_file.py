@@ -252,8 +252,9 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the header of the field file `path`, without its arrays, as a dictionary: time, step, case, names of the
     variables, their precision, blocks (name -> (nk, nj, ni)), part (description of the subset, "" for whole fields),
-    and levels (for each block name the level of refinement, the block of the grid, and the index i, j, k of its first
-    node in that block; empty without refinement). Raises HiresxError if the file is missing or is not a field file."""
+    and levels. `levels` has for each block name the level of refinement, the block of the grid, and the index i, j, k
+    of its first node in that block; without refinement it is empty. Raises HiresxError if the file is missing or is not
+    a field file."""
     with open_file(path) as blocks:
         return _describe(blocks)
 
@@ -383,7 +384,8 @@ def no_fields(directory: str | Path) -> HiresxError:
 
 
 def check_names(names: list[str]) -> None:
-    """Raise HiresxError if two blocks have the same name, or a name is not valid for netCDF groups and files."""
+    """Raise HiresxError if two of `names`, the names of blocks, are equal, or one is not valid for netCDF groups and
+    files."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", name):
             raise HiresxError(

@@ -184,8 +184,9 @@ class FieldOutput(Attachment):
                 output.count(solver.time)
 
     def capture(self) -> dict[str, Any]:
-        """Wait for outputs that are being written, so that a checkpoint is never newer than a missing output, and
-        return the data for a checkpoint: the times of the next outputs. Raises HiresxError if writing has failed."""
+        """Wait for outputs that are being written, and return the data for a checkpoint: the times of the next outputs.
+        The wait ensures that all outputs before a checkpoint exist; a continued run would not write them again. Raises
+        HiresxError if writing has failed."""
         self._writer.drain()
         found: dict[str, Any] = {}
         for output in self._outputs:

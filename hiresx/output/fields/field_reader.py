@@ -128,7 +128,7 @@ def variables(group: Any) -> list[str]:
 
 
 def attribute(entry: Any, name: str) -> str:
-    """Return the attribute `name` of an HDF5 file, group or dataset as text; "" if it does not exist."""
+    """Return the attribute `name` of `entry`, an HDF5 file, group or dataset, as text; "" if it does not exist."""
     value = entry.attrs.get(name, "")
     value = np.ravel(value)[0] if isinstance(value, np.ndarray) else value
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -63,8 +63,9 @@ class PartBox:
     def evaluate(
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
-        """Return output variables in this box: for each of `names` an array of type `dtype` with the values that `take`
-        selects. `held`: the flow in the box. `gas`: the gas of the case. `workers`: number of threads that compute."""
+        """Return the variables `names` in this box of nodes: for each an array of type `dtype` with the values to
+        write, which the attribute `take` selects from all values in the box. `held`: the conservative variables and
+        further fields in the box. `gas`: the gas of the case. `workers`: number of threads that compute."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -141,8 +142,9 @@ class LocalBoxes:
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
         """Return the output variables `names` at the nodes that this process computes, in the form that file writers
-        take. The second result is None, since no value of another process is needed. `states`: the flow in each of
-        `sources`. `gas`: the gas of the case. `dtype`: type of the results. `workers`: number of threads."""
+        take. The second result is None, since no value of another process is needed. `states`: the flow in each box of
+        nodes that contributes (the attribute `sources`). `gas`: the gas of the case. `dtype`: type of the results.
+        `workers`: number of threads."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -232,8 +234,9 @@ class LocalSamples:
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
         """Return the output variables `names` at the points whose nodes all lie on this process, in the form that file
         writers take. The second result is an array (variables, nodes) of the values at all nodes of this process, from
-        which values for other points follow, or None if no process needs it. `states`: the flow in each of `sources`.
-        `gas`: the gas of the case. `dtype`: type of the results. `workers`: number of threads."""
+        which values for other points follow, or None if no process needs it. `states`: the flow in each box of nodes
+        that contributes (the attribute `sources`). `gas`: the gas of the case. `dtype`: type of the results. `workers`:
+        number of threads."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):

@@ -78,9 +78,9 @@ class FoundCheckpoint:
 
 
 def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
-    """Open the checkpoint `path`, or the newest valid checkpoint of the run directory `path`. Rank 0 searches; all
-    ranks open the file and divide the verification of its checksums. Raises HiresxError if there is no checkpoint, for
-    a damaged file, and for another version of the format. All ranks must call this function."""
+    """Open the checkpoint `path`, or the newest valid checkpoint of the run directory `path`. Rank 0 of `comm`
+    searches; all ranks open the file and divide the verification of its checksums. Raises HiresxError if there is no
+    checkpoint, for a damaged file, and for another version of the format. All ranks must call this function."""
     path = Path(path)
     if files.on_root(comm, path.is_file):
         parent = path.absolute().parent
@@ -336,8 +336,8 @@ def split_captured(
 def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
     """Convert the data of monitors and outputs to the form in which a checkpoint stores them: nested values, and pairs
     (name, array) of this rank. `captured`: the result of `Attachment.capture` by the name of the monitor or output. Of
-    arrays that are the same on all ranks, rank 0's are returned. Of a distributed array each rank returns the boxes of
-    nodes that it has; a rank without nodes must have the key with an empty list."""
+    arrays that are the same on all ranks, only rank 0 of `comm` returns them. Of a distributed array each rank returns
+    the boxes of nodes that it has; a rank without nodes must have the key with an empty list."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | LazyArray]] = []

@@ -60,9 +60,9 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Lock the run directory `path` for this process, in a context; with a communicator rank 0 has the lock. The lock
-    is released at the end of the process at the latest. Raises HiresxError if another process has the lock. On a file
-    system without locks nothing is locked."""
+    """Lock the run directory `path` for this process, in a context; with a communicator `comm` rank 0 has the lock. The
+    lock is released at the end of the process at the latest. Raises HiresxError if another process has the lock. On a
+    file system without locks nothing is locked."""
     with ExitStack() as held:
 
         def lock() -> None:

@@ -32,8 +32,8 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | LazyArray]]:
-    """Yield a pair (label, array) for each box of nodes of a distributed array, for `container.write`. A label is
-    `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
+    """Yield a pair (label, array) for each of `pieces`, the boxes of nodes of distributed arrays, for
+    `container.write`. A label is `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 
@@ -133,9 +133,9 @@ class _StoredPiece:
 
 
 def read_from_file(container: Container, prefix: str = "") -> Reader:
-    """Return a reader of the distributed arrays in an opened checkpoint file whose names begin with `prefix`. Each
-    stored box of nodes is verified when it is read. Raises DamagedCheckpoint if nodes are missing, occur twice, or have
-    changed."""
+    """Return a reader of the distributed arrays in the opened checkpoint file `container` whose names begin with
+    `prefix`. Each stored box of nodes is verified when it is read. Raises DamagedCheckpoint if nodes are missing, occur
+    twice, or have changed."""
     stored: dict[str, list[_StoredPiece]] = {}
     for key in container.names:
         if key.startswith(prefix) and (found := parse_label(key[len(prefix) :])) is not None:
@@ -146,8 +146,9 @@ def read_from_file(container: Container, prefix: str = "") -> Reader:
 
 
 def read_from_memory(pieces: Iterable[Piece]) -> Reader:
-    """Return a reader of distributed arrays in memory, given as boxes of nodes. Arrays that are still to be computed or
-    copied from a device are evaluated at once. The reader raises LookupError if nodes are missing or occur twice."""
+    """Return a reader of the distributed arrays whose boxes of nodes `pieces` has in memory. Arrays that are still to
+    be computed or copied from a device are evaluated at once. The reader raises LookupError if nodes are missing or
+    occur twice."""
     stored: dict[str, list[_StoredPiece]] = {}
     made = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]
     for piece in made:

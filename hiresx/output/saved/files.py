@@ -32,8 +32,8 @@ _SLAB = 1 << 24
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """Call `function` on rank 0 and return its result on all ranks. An error on rank 0 is raised on all ranks. All
-    ranks must call this function."""
+    """Call `function` on rank 0 of `comm` and return its result on all ranks; None: this process alone. An error on
+    rank 0 is raised on all ranks. All ranks must call this function."""
     if comm is None or comm.size == 1:
         return function()
     found = None
@@ -48,8 +48,8 @@ def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Remove files. A file that does not exist is ignored. Raises HiresxError for the first file that cannot be
-    removed."""
+    """Remove the files `paths`. A file that does not exist is ignored. Raises HiresxError for the first file that
+    cannot be removed."""
     for path in paths:
         with naming_errors(path, "remove"):
             path.unlink(missing_ok=True)
@@ -82,9 +82,10 @@ class FileLayout:
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
         """Write values of an array to an open file. `file`: the descriptor of the file. `key`: the key of the array.
-        `place`: the nodes of the array to which the values belong. `parts`: the values, one array for numbers, or three
-        for the components of vectors, which are interleaved in the file. It uses neither memory maps nor locks, so that
-        it works on any file system. Raises OSError, and ValueError if `place` lies outside the array."""
+        `place`: the nodes of the array to which the values belong. `parts`: the values, one array of the shape of
+        `place` for numbers, or three for the components of vectors, which are interleaved in the file. It uses neither
+        memory maps nor locks, so that it works on any file system. Raises OSError, and ValueError if `place` lies
+        outside the array."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
@@ -158,8 +159,9 @@ class JointFile:
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
-        """Write the bytes between the arrays, on rank 0; nothing is done on other ranks. `numbers`: the values of
-        arrays with one item, by key. Raises HiresxError, with the path, if the disk is full."""
+        """Write on rank 0 the parts of the file that do not belong to arrays, such as its header; nothing is done on
+        other ranks. `numbers`: the values of arrays with one item, which are written too, by the keys of the arrays in
+        the layout of the file. Raises HiresxError, with the path, if the disk is full."""
         if not self._root:
             return
         with naming_errors(self.path):

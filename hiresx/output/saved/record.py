@@ -74,9 +74,9 @@ class Record:
             self.write()
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
-        """Write the record at the end of the run. `status`: how the run ended. `error`: why the run did not finish, in
-        one or two lines; None if it did. `entries`: further changes of the record. Raises HiresxError if the file
-        cannot be written."""
+        """Write the record at the end of the run. `status`: how the run ended: "finished", "stopped", "interrupted" or
+        "failed". `error`: why the run did not finish, in one or two lines; None if it did. `entries`: further changes
+        of the record. Raises HiresxError if the file cannot be written."""
         self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 
@@ -123,8 +123,8 @@ def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
 
 
 def no_averages(directory: Path) -> HiresxError:
-    """Return the error for a run without the file averages.nc. Its hint says whether the case must be changed or the
-    run be continued."""
+    """Return the error for a run in `directory` without the file averages.nc. Its hint says whether the case must be
+    changed or the run be continued."""
     kept = read_or_empty(directory)
     asked = (kept.get("case") or {}).get("average")
     if asked:

@@ -148,8 +148,8 @@ def symbol(name: str) -> str:
 
 
 def unit(units: str) -> str:
-    """Return a unit such as "rho_ref c_ref^2 / L" as a formula for the label of an axis. Other texts are returned
-    unchanged."""
+    """Return the unit `units`, such as "rho_ref c_ref^2 / L", as a formula for the label of an axis. Other texts are
+    returned unchanged."""
     words = re.split(r" |(?=\))|(?<=\()", units)
     if not units or not all(re.fullmatch(r"/|\(|(\)|[A-Za-z]+(_[A-Za-z]+)?)(\^\d+)?", word) for word in words):
         return units

@@ -42,8 +42,9 @@ class DeviceMonitor(Monitor):
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
-        """Return whether a sample is due after step `step` by an interval in steps, so that its kernels can be launched
-        before the host waits for this step. False if the host must read the numbers at once."""
+        """Return whether a sample is due after step number `step`, if samples are taken at an interval of steps, so
+        that its kernels can be launched before the host waits for this step. False if the host must read the numbers at
+        once."""
         return self.deferred and self._clock.due_after(step)
 
     def join(self, samples: "DeviceSamples") -> None:
@@ -53,8 +54,8 @@ class DeviceMonitor(Monitor):
 
     def numbers(self, solver: Solver) -> np.ndarray:
         """Compute the numbers of this rank from which a sample for the current state follows, and return them on the
-        host: a float64 array (`count`,) or, if this monitor has its own device array, one of the shape of the attribute
-        `array`."""
+        host: a float64 array. Its shape is (`count`,), where `count` is the attribute with the number of numbers in a
+        sample, or that of the attribute `array` if this monitor has a device array of its own."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)

@@ -36,10 +36,11 @@ class Take:
 
 
 class SampledNodes:
-    """A set of nodes of whole blocks, each listed once, and the ranks that compute them. `ids` (n,): a number for each
-    node, in ascending order. `mine`: the positions in `ids` of the nodes of this rank. `states` and `places`: for each
-    node of this rank the index in `solver.states` of the box that contains it, and its flat index in the arrays of this
-    box with ghosts. All ranks must construct this object."""
+    """A set of n nodes of whole blocks, each listed once, and the ranks that compute them. `ids` (n,): the numbers of
+    the nodes in the numbering of all blocks (`NodeNumbers`), in ascending order. `mine` (m,): the positions in `ids` of
+    the m nodes of this rank. `states` (m,), `places` (m,): for each node of this rank the index in `solver.states` of
+    the box that contains it, and its flat index in the arrays of this box with ghosts. All ranks must construct this
+    object."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (m,) and `nodes` (3, m), index triples (i, j, k) in these; those that are given twice count once."""
@@ -57,15 +58,15 @@ class SampledNodes:
         self._order[np.concatenate(by_rank)] = np.arange(len(first))
 
     def together(self, values: np.ndarray) -> np.ndarray:
-        """Gather the values of all ranks at their nodes, and return them on all ranks as a float64 array (m, n), with
-        the nodes in the order of `ids`. `values`: m values at each node of this rank, an array (m, nodes of this rank).
-        All ranks must call this method."""
+        """Gather the values of all ranks at the nodes of this set, and return them on all ranks as a float64 array (m,
+        n), with the n nodes in ascending order of their numbers `ids`. `values`: m values at each node of this rank, an
+        array (m, nodes of this rank). All ranks must call this method."""
         return self.gather_by_rank(values)[:, self._order]
 
     def gather_by_rank(self, values: np.ndarray) -> np.ndarray:
-        """Gather the values of all ranks at their nodes, and return them on all ranks as an array (m, n), with the
-        nodes in the order of the ranks: the nodes of rank 0 first, then the nodes of rank 1, and so on. `values`: m
-        values at each node of this rank, an array (m, nodes of this rank). All ranks must call this method."""
+        """Gather the values of all ranks at the nodes of this set, and return them on all ranks as an array (m, n),
+        with the nodes of rank 0 first, then the nodes of rank 1, and so on. `values`: m values at each node of this
+        rank, an array (m, nodes of this rank). All ranks must call this method."""
         if self._comm.mpi_comm is None:
             return values
         rows = np.empty((len(self.ids), len(values)))

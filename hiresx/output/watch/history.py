@@ -37,8 +37,8 @@ _PIECE = 1 << 20  # number of bytes that are read at once
 
 
 class Column(NamedTuple):
-    """A quantity that every sample of a history has, such as "p". `long_name`: its description. `units`: its unit, such
-    as "c_ref"; "1" for a number without dimension."""
+    """A quantity that every sample of a history has. `name`: its name, such as "p". `long_name`: its description.
+    `units`: its unit, such as "c_ref"; "1" for a number without dimension."""
 
     name: str
     long_name: str
@@ -91,7 +91,7 @@ class History:
         self._header = b""
 
     def define(self, columns: Sequence[Column]) -> None:
-        """Set the quantities that each sample has. Call this method before `start`."""
+        """Set the quantities that each sample has to `columns`. Call this method before `start`."""
         self.columns = tuple(columns)
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)

@@ -167,8 +167,9 @@ class Interpolation:
             row += n
 
     def state(self, held: np.ndarray) -> np.ndarray | None:
-        """Return rho, rho u, rho v, rho w and e at the points on rank 0, float64 (5, n), in the scales of the case, and
-        None on other ranks. `held`: a host copy of `array` on this rank. All ranks must call this method."""
+        """Return rho, rho u, rho v, rho w and e at the n points of this interpolation on rank 0, float64 (5, n), in the
+        scales of the case, and None on other ranks. `held`: a host copy of the device array into which the launches
+        `calls` have written the contributions of this rank. All ranks must call this method."""
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)

@@ -56,7 +56,8 @@ class SampleTimes:
         return due
 
     def due_after(self, step: int) -> bool:
-        """Return whether a sample is due after step `step` by an interval in steps."""
+        """Return whether a sample is due after step number `step`, if samples are taken at an interval of steps; False
+        if they are taken at an interval of time."""
         return self.every is not None and step % self.every == 0 and step != self.last
 
     def mark(self, step: int, time: float) -> None:
@@ -66,8 +67,8 @@ class SampleTimes:
         self._set_next(time)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps until a sample is due by an interval in steps; a number that is never reached
-        if the interval is a time."""
+        """Return the number of time steps until a sample is due, if samples are taken at an interval of steps; a number
+        that is never reached if they are taken at an interval of time."""
         return MANY if self.every is None else self.every - solver.steps % self.every
 
     def _set_next(self, time: float) -> None:
@@ -158,7 +159,8 @@ class Monitor(Attachment):
         self._add(solver.steps, solver.time, self.measure(solver))
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps until a sample is due by an interval in steps."""
+        """Return the number of time steps until a sample is due. If samples are taken at an interval of time, this is a
+        number that is never reached (`next_time` then has the time)."""
         return self._clock.steps_left(solver)
 
     def _add(self, step: int, time: float, values: Mapping[str, Any]) -> None:

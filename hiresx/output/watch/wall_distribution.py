@@ -16,7 +16,7 @@ from hiresx.solver import Solver
 class WallDistribution(Monitor):
     """Monitor of the flow at the `nodes` of the walls on which the force `name` acts. `values()`: returns pressure,
     friction, heat flux and y+ at the nodes of this rank, by name. `folder`: the folder of the files. Only rank 0 has
-    the samples."""
+    the samples. `spec`: the table of the distribution."""
 
     def __init__(
         self,

@@ -9,9 +9,9 @@ from hiresx.rhs.terms import EDDY_COEFFICIENT, HALOS, Term, with_halos
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the three terms by which the dynamic Smagorinsky model computes its coefficient before the viscous fluxes:
-    the rate of strain at every node, the products of Germano's identity, and the coefficient. Yield nothing for other
-    models."""
+    """Yield the three terms by which the dynamic Smagorinsky model of `case` computes its coefficient in all blocks
+    `states` before the viscous fluxes: the rate of strain at every node, the products of Germano's identity, and the
+    coefficient. Yield nothing for other models. `program`: the compiled kernels."""
     if not case.turbulence.dynamic:
         return
 

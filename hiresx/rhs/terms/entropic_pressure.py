@@ -12,8 +12,9 @@ _TURNS = (ENTROPIC_PRESSURE, "entropic_iterate")
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that computes the entropic pressure or stress, by which the regularised scheme spreads shocks, at
-    every node, before the inviscid fluxes; nothing for other schemes."""
+    """Yield the term that computes the entropic pressure or stress, by which the regularised scheme of `case` spreads
+    shocks, at every node of the blocks `states`, before the inviscid fluxes; nothing for other schemes. `program`: the
+    compiled kernels."""
     if case.scheme.inviscid != "regularised":
         return
     chosen = case.scheme.regularised

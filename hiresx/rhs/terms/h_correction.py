@@ -9,8 +9,9 @@ from hiresx.rhs.terms import HALOS, JUMPS_ACROSS, Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that computes, before the inviscid fluxes, the jumps of the eigenvalues by which the H-correction
-    of Roe's flux adds dissipation at shocks; nothing for other fluxes."""
+    """Yield the term that computes, before the inviscid fluxes, the jumps of the eigenvalues in all blocks `states` by
+    which the H-correction of Roe's flux adds dissipation at shocks; nothing if `case` has another flux. `program`: the
+    compiled kernels."""
     if case.scheme.flux != "roe_h":
         return
     calls = [

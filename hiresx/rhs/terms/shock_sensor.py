@@ -9,8 +9,8 @@ from hiresx.rhs.terms import HALOS, SHOCK_SENSOR, Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that computes the shock sensor of the hybrid scheme at every node, before the inviscid fluxes;
-    nothing for other schemes."""
+    """Yield the term that computes the shock sensor at every node of the blocks `states`, before the inviscid fluxes,
+    if `case` has the hybrid scheme; nothing for other schemes. `program`: the compiled kernels."""
     if case.scheme.inviscid != "hybrid":
         return
     hybrid = case.scheme.hybrid

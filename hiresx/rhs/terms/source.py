@@ -10,8 +10,8 @@ from hiresx.rhs.terms import Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term of the right-hand side that adds the sources of the table [source] of `case` at every node;
-    nothing without this table."""
+    """Yield the term of the right-hand side that adds the sources of the table [source] of `case` at every node of the
+    blocks `states`; nothing without this table. `program`: the compiled kernels."""
     if case.source is None:
         return
 

@@ -14,9 +14,10 @@ LARGEST_LOSS = 0.5
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term of the right-hand side that adds the sources of the variables that a turbulence model transports.
-    For steady flow with a model that needs it, yield a second term, which limits the decrease of variables that must
-    stay positive. Yield nothing without such a model."""
+    """Yield the term of the right-hand side that adds, in all blocks `states`, the sources of the variables that the
+    turbulence model of `case` transports. For steady flow with a model that needs it, yield a second term, which limits
+    the decrease of variables that must stay positive. Yield nothing without such a model. `program`: the compiled
+    kernels."""
     if not case.turbulence.transported:
         return
     rows = slice(-case.turbulence.transported, None)

@@ -103,8 +103,8 @@ def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
     """Yield the terms of the right-hand side that damp oscillations from node to node in the flow and in the variables
-    of a turbulence model, if `case` needs them (`hiresx.case.implicit_table.viscous_damping`,
-    `hiresx.case.turbulence_table.Turbulence.is_damped`)."""
+    of a turbulence model, in all blocks `states`, if `case` needs them (`hiresx.case.implicit_table.viscous_damping`,
+    `hiresx.case.turbulence_table.Turbulence.is_damped`). `program`: the compiled kernels."""
     strengths = {"viscous_damping": (viscous_damping(case), FIELD, slice(None))}
     if case.turbulence.is_damped:
         rows = slice(-case.turbulence.transported, None)

@@ -31,8 +31,9 @@ class Bdf2(ControlledStages):
     order, history, error_order = 2, 2, 3
 
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step from the state in the vector `_start` by the second-order backward differentiation formula, store
-        the new state in the vector `_x`, and return the result of each stage."""
+        """Make a step by the second-order backward differentiation formula, and return the result of each stage. The
+        vectors `_start` and `_x` of this integrator contain the state before the step and receive the state after it.
+        """
         if self._too_long(system):
             return self.two_stages(system)
         before = system.earlier[0]
@@ -56,10 +57,10 @@ class Bdf2(ControlledStages):
             system.axpy(factor, step.state, into)
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step, store it in the vector `_work`, and return whether there is an
-        estimate. It is a fraction of the difference between the new state and the initial guess, which is extrapolated
-        by a parabola through three states. The leading errors of both are multiples of the third derivative with known
-        factors (Milne's device)."""
+        """Compute the estimated error of the step, store it in the vector `_work` of this integrator, and return
+        whether there is an estimate. It is a fraction of the difference between the new state and the initial guess,
+        which is extrapolated by a parabola through three states. The leading errors of both are multiples of the third
+        derivative with known factors (Milne's device)."""
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)

@@ -38,7 +38,8 @@ class NewtonSteady(Steady):
     cfl = viscous_cfl = math.inf
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system and its linearisation, and allocate the vectors. It is called before the first step."""
+        """Store the equations `system` and the operators `linearised` that Newton's method needs, and allocate the
+        vectors. It is called before the first step."""
         self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
         self._solver = linear_solver(linearised.settings)(system, linearised.settings.krylov)

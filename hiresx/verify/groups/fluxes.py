@@ -59,7 +59,8 @@ def numerical(
 
 
 def states(rng: np.random.Generator) -> np.ndarray:
-    """Return random conservative states (5, PAIRS) with Mach numbers up to about 8. `rng`: the random generator."""
+    """Return random conservative states (5, n) with Mach numbers up to about 8, where n is the constant PAIRS of this
+    module. `rng`: the random generator."""
     rho, p = rng.uniform(0.1, 2.0, (2, PAIRS))
     return np.stack(conservative(1.4, rho, *rng.uniform(-2.0, 2.0, (3, PAIRS)), p))
 

@@ -101,8 +101,8 @@ def partner(backend: str) -> str:
 
 
 def backends_to_compare(backend: str) -> tuple[str, str]:
-    """Return the names of the two backends whose results are compared when `backend` is verified: "cpu" and its
-    partner."""
+    """Return the names of the two backends whose results are compared when `backend` is verified: "cpu", and `backend`
+    itself or, if this is the CPU, "emulated"."""
     return "cpu", partner(backend)
 
 
@@ -129,9 +129,8 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
-    """Return the largest relative difference, over all kernels for the compile-time choices `configuration`, between
-    the results of the CPU and of the backend that is verified (see `differences`). `bench`: the environment with this
-    backend."""
+    """Return the largest relative difference between the results of the CPU and of the backend that is verified, over
+    all kernels for the compile-time choices `configuration`. `bench`: the environment with this backend."""
     backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 

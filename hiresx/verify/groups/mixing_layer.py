@@ -82,8 +82,8 @@ CHOICES = ('scheme.weights="z"', 'scheme.flux="hllc"')
 
 
 def order(middle: CompletedRun, fine: CompletedRun) -> float:
-    """Return the order of accuracy of the growth rate from its errors in two runs, of which the second has half the
-    grid spacing."""
+    """Return the order of accuracy of the growth rate from its errors in the runs `middle` and `fine`, of which the
+    second has half the grid spacing."""
     return float(np.log2(abs(error(middle) / error(fine))))
 
 

@@ -226,12 +226,12 @@ AXISYMMETRIC = ("axis",)
 
 @dataclass(frozen=True)
 class Setup:
-    """A manufactured flow on grids with `points` cells along each direction. `flow`: its name. `boundary`: the name of
-    the condition in the directions that are not `periodic`. `amplitude`: the amplitude of the waves of the grid, in all
-    directions or in each. `scheme`: keys and values of the table [scheme]. `reynolds`: the Reynolds number, None for an
-    inviscid flow. `law`: the viscosity law. `end`: the end time. `ratio`: the largest spacing along x divided by that
-    at one end, `cluster`; the grid has no waves if it is not 1. `scalar`: the formula of a passive scalar s; if it is
-    given, the errors are those of the scalar."""
+    """A manufactured flow on several grids, whose numbers of cells along each direction are `points`. `flow`: the
+    formulas of its rho, u, v, w and p. `boundary`: the name of the condition in the directions that are not `periodic`.
+    `amplitude`: the amplitude of the waves of the grid, in all directions or in each. `scheme`: keys and values of the
+    table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow. `law`: the viscosity law. `end`: the end
+    time. `ratio`: the largest spacing along x divided by that at one end, `cluster`; the grid has no waves if it is not
+    1. `scalar`: the formula of a passive scalar s; if it is given, the errors are those of the scalar."""
 
     flow: Formulas
     points: tuple[int, ...]
@@ -286,8 +286,8 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of the flow of `setup` with `points` cells along each direction, NaN if it
-    fails."""
+    """Return the L1, L2 and Linf errors of the manufactured flow `setup`, computed on the backend of `bench` with
+    `points` cells along each direction; NaN if the computation fails."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)
@@ -321,8 +321,8 @@ def _solution(
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Return the errors of the flow of `setup` on each of its grids: the number of cells along a side of each grid,
-    "n", and the errors by norm ("L1", "L2", "Linf")."""
+    """Return the errors of the manufactured flow of `setup` on each of its grids: the number of cells along a side of
+    each grid, "n", and the errors by norm ("L1", "L2", "Linf"). `bench`: the environment with the backend."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 

@@ -44,8 +44,8 @@ def _run(flow: str, precision: str, *more: str) -> CheckRun:
 
 
 def largest_difference(run: CompletedRun, other: CompletedRun) -> float:
-    """Return the largest difference of rho, u, v, w and p at any node between two runs of a case, in the scales of the
-    case."""
+    """Return the largest difference of rho, u, v, w and p at any node between the runs `run` and `other` of a case, in
+    the scales of the case."""
     return max(
         abs(run.state(name, b) - other.state(name, b)).max()
         for name in ("rho", "u", "v", "w", "p")
@@ -54,8 +54,8 @@ def largest_difference(run: CompletedRun, other: CompletedRun) -> float:
 
 
 def over_amplitude(run: CompletedRun, other: CompletedRun) -> float:
-    """Return the largest difference of rho, u, v, w and p at any node between two runs of a sound wave, divided by the
-    amplitude of the wave."""
+    """Return the largest difference of rho, u, v, w and p at any node between the runs `run` and `other` of a sound
+    wave, divided by the amplitude of the wave."""
     return largest_difference(run, other) / AMPLITUDE
 
 

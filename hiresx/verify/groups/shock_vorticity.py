@@ -49,8 +49,9 @@ def error(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return the curves of the picture over "x", each (n,): the amplification of the vorticity "ratio" (see `profile`),
-    and "theory", the amplification by linear interaction analysis."""
+    """Return the curves of the picture over "x", each (n,): "ratio", the amplitude of the vorticity divided by that of
+    the incoming wave, and "theory": 1 upstream of the shock, and downstream the ratio by linear interaction analysis.
+    """
     x, found = profile(run)
     return {"x": x, "ratio": found, "theory": np.where(x < 0, 1.0, theory(run))}
 

@@ -35,8 +35,8 @@ def ratio(run: CompletedRun) -> complex:
 
 
 def theory(run: CompletedRun) -> complex:
-    """Return the same ratio of complex amplitudes as `ratio`, predicted by the linear theory of the scheme for the wave
-    and the duration of the run."""
+    """Return the complex amplitude of the first harmonic of the pressure divided by that of the exact solution, as the
+    linear theory of the scheme predicts it for the wave and the duration of the run."""
     points = run.blocks[0].x.shape[-1] / IN_BOX
     return plane_wave.amplitude_ratio(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 

@@ -46,9 +46,9 @@ class NetcdfSeries(FormatSeries):
 
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
         """Return the writer of the netCDF file of one time. `directory`: the run directory. `time`: in units of L /
-        c_ref (length scale over sound speed). `step`: number of time steps before this time. The first call measures
-        the layout of the files on a temporary file. All ranks must call this method. Raises HiresxError if that file
-        cannot be written."""
+        c_ref (length scale over sound speed). `step`: number of time steps before this time. The first call writes a
+        temporary file, in which it finds the positions of the arrays in all files of the series. All ranks must call
+        this method. Raises HiresxError if the temporary file cannot be written."""
         about, path = self._about, frame(directory, step, self._about.name)
         coordinates = self._begin(directory, path)
         assert self._layout is not None

@@ -45,7 +45,7 @@ class AverageMonitor(Attachment):
     averages over the whole lines that pass through its nodes.
 
     A sample is weighted with the time since the previous sample (with local time steps: with the number of steps), from
-    `start` or the beginning of the run on."""
+    `start` or the beginning of the run on. `spec`: the table [average]. `out`: the run directory, or None."""
 
     name = "averages"
 
@@ -123,7 +123,8 @@ class AverageMonitor(Attachment):
         self._sample(solver)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps until a sample or a file of averages is due by an interval in steps."""
+        """Return the number of time steps until a sample or a file of averages is due. Samples and files at an interval
+        of time do not count (`next_time` has their time)."""
         # Averages are written when fields are written; steps end at these times anyway.
         return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
 
@@ -187,9 +188,10 @@ class AverageMonitor(Attachment):
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the averages at the nodes of a box that this rank computes, by kind and name: {"reynolds": {name: (nk,
         nj, ni)}, "favre": ...}. `n`: index of the box in `solver.states`. They contain the means and the second moments
-        of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means. "budget" or "stress_budgets" have
-        the names of `hiresx.device.averaging.BUDGETS`. If averages are also taken over index directions, the arrays
-        have one node along these."""
+        of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means. If the case asks for them,
+        "budget" or "stress_budgets" have the averages from which budgets are computed
+        (`hiresx.device.averaging.BUDGETS`). If averages are also taken over index directions, the arrays have one node
+        along these."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()

@@ -122,9 +122,9 @@ class ConservationMonitor(DeviceMonitor):
         return [*totals, *self._surface.sum_calls("face_flux_sums", numbers[count:])]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return integrals, fluxes, sources and defects by column, from the numbers that the device computed on this
-        rank, for the sample at `time`, in units of L / c_ref (length scale over sound speed). All ranks must call this
-        method."""
+        """Return integrals, fluxes, sources and defects by column, for the sample at `time`, in units of L / c_ref
+        (length scale over sound speed). `numbers` (count,): the sums that the launches `calls` have computed on this
+        rank. All ranks must call this method."""
         totals, source = np.zeros((2, len(CONSERVED)))
         for n, sums in enumerate(self._totals.by_part(numbers[: self._totals.count])):
             totals += sums[: len(CONSERVED)]

@@ -133,8 +133,8 @@ class ExtremaMonitor(DeviceMonitor):
         return [*self._extreme_calls(), bounds, *self._place_calls(numbers[QUANTITIES:])]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return the extreme values and their positions by column, from the results `numbers` of the launches `calls`.
-        On several ranks `measure` is used instead."""
+        """Return the extreme values and their positions by column. `numbers` (count,): the results of the launches
+        `calls`. `time` is not used. On several ranks `measure` is used instead."""
         return self._of(numbers[:QUANTITIES].reshape(2, -1), self._least(numbers[QUANTITIES:]))
 
     def measure(self, solver: Solver) -> Mapping[str, float]:

@@ -119,8 +119,8 @@ class ForceMonitor(DeviceMonitor):
         )  # fmt: skip
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return the integrals over the walls by column, from the sums `numbers` that the device computed on this rank.
-        All ranks must call this method."""
+        """Return the integrals over the walls by column. `numbers` (count,): the sums that the launches `calls` have
+        computed on this rank. `time` is not used. All ranks must call this method."""
         sums = self._comm.sum(self._surface.by_group(numbers, ROWS))[0]
         pressure, friction, heat, moment, torque = np.split(sums, (3, 6, 7, 10))
         found = [*self._columns(pressure, friction, heat, moment, torque).tolist(), self._area]

@@ -81,9 +81,9 @@ class KineticEnergyMonitor(DeviceMonitor):
         return [*self._velocities.calls, *self._energy.calls("column_energy", self._arguments, numbers)]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return the terms of the energy budget by column, from the sums `numbers` that the device computed on this
-        rank, for the sample at `time`, in units of L / c_ref (length scale over sound speed). All ranks must call this
-        method."""
+        """Return the terms of the energy budget by column, for the sample at `time`, in units of L / c_ref (length
+        scale over sound speed). `numbers` (count,): the sums that the launches `calls` have computed on this rank. All
+        ranks must call this method."""
         sums = self._energy.by_part(numbers).sum(axis=0)
         values = dict(zip(self._sums, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         values["dilatation"] = float(np.sqrt(values["dilatation"]))

@@ -64,13 +64,14 @@ class SurfaceMonitor(DeviceMonitor):
         return False  # a far field needs samples at equal intervals
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the kernel launches that interpolate the flow to the points of the surface, into the attribute
-        `array`; `numbers` is not used."""
+        """Return the kernel launches that interpolate the flow to the points of the surface. They write into the
+        attribute `array`, the device array of this monitor; `numbers` is not used."""
         return self._interpolation.calls
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w and p at the points of the surface, from the results `numbers` of the launches `calls`,
-        on rank 0, each an array (points,); an empty dictionary on other ranks. All ranks must call this method."""
+        """Return rho, u, v, w and p at the points of the surface, on rank 0, each an array (points,); an empty
+        dictionary on other ranks. `numbers`: the interpolated flow that the launches `calls` computed on this rank.
+        `time` is not used. All ranks must call this method."""
         state = self._interpolation.state(numbers)
         return {} if state is None else primitive(self._gamma, state)
 

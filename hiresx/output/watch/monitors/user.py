@@ -44,8 +44,8 @@ def _name(call: Callable[..., Any], n: int) -> str:
 
 
 class UserMonitor(MonitorToTheEnd):
-    """Monitor that calls `function(simulation, *, <parameters>)` on every rank. The result of its first call defines
-    the columns of its history."""
+    """Monitor called `name` that calls `function(simulation, *, <parameters>)` on every rank. The result of its first
+    call defines the columns of its history."""
 
     def __init__(self, name: str, function: Callable[..., Any], case: Case, simulation: WatchedRun):
         super().__init__(simulation.solver.comm, name, "function", (), case.monitor.every, out=simulation.out)
