@@ -194,8 +194,10 @@ class Simulation(AdaptedRun):
         # Reports an end that comes from another thread, see `overdue`.
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
+    @check_types
     def step(self) -> float:
-        """Make one time step, not past the end of the case. Returns its size in L / c_ref. Raises HiresxError."""
+        """Make one time step of the size that the case sets, not past the end of the case. Returns its size in L /
+        c_ref. Raises HiresxError."""
         self.solver.complete_if_set()
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)
