@@ -106,7 +106,7 @@ def _python(code: str) -> tuple[str | None, str]:
 def _whole() -> Finding:
     """True if all files of hiresx that a run imports exist."""
     found, why = _python("import hiresx.simulation; print(hiresx.__version__)")
-    hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps . in the clone"
+    hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps . in the clone of HiresX"
     return Finding("hiresx", found, "everything", hint, required=True)
 
 
