@@ -226,8 +226,8 @@ def _facets_of_face(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
     whole = mask[:-1, :-1] & mask[1:, :-1] & mask[:-1, 1:] & mask[1:, 1:]
     a, b, c, d = (p[whole] for p in (places[:-1, :-1], places[:-1, 1:], places[1:, :-1], places[1:, 1:]))
     middle = ((a + d) + (b + c)) / 4
-    for first, second in ((a, b), (b, d), (d, c), (c, a)):
-        yield np.stack([first, second, middle], axis=1)
+    for p, q in ((a, b), (b, d), (d, c), (c, a)):
+        yield np.stack([p, q, middle], axis=1)
     for corner in (np.s_[:-1, :-1], np.s_[1:, :-1], np.s_[:-1, 1:], np.s_[1:, 1:]):
         covered[corner] |= whole
     bare = mask & ~covered
