@@ -412,7 +412,7 @@ class CudaBackend:
         except RuntimeError as error:
             raise HiresxError(
                 f"the NVIDIA driver does not load kernels of NVRTC {nvrtc.version()}: {error}",
-                "install a newer driver, or pip install 'hiresx[cuda12]' instead of hiresx[cuda13]",
+                f"install a newer driver, or {optional.install_command('cuda12')}, instead of cuda13",
             ) from error
         return module
 
