@@ -174,6 +174,10 @@ class NativeBackend:
         copy[...] = array
         return copy
 
+    def mirror(self, array: np.ndarray[Any, Any]) -> Array:
+        """Return a view of `array`, which kernels must not change."""
+        return array.view(Array)
+
     def to_host(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return a copy of `array` as a plain NumPy array."""
         return np.array(array, subok=False)

@@ -1,6 +1,5 @@
 """The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -9,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.base.kept import Kept, Results
 from hiresx.base.threads import lines_of, map_ahead, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
-from hiresx.decomposition.halo_copies import padded_shape
 from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.decomposition.levels import Tile, part_on_level
 from hiresx.decomposition.parts import Part
@@ -24,22 +23,21 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range, face_range, slices, whole_box
+from hiresx.grid.blocks import Block, Range, face_range, slices
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs import grid_spacings, wall_distance
-from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_in_box, repeat_faces
+from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_metrics, repeat_faces
 from hiresx.rhs.pole import set_pole_metrics
 from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, check_stress, configuration
-from hiresx.solver.held_blocks import HeldBlock, copy_metrics, shared_nodes
+from hiresx.solver.held_blocks import HeldBlock
 from hiresx.solver.initial_flow import Flow
 
 # Number of bytes of an array of a block that is filled in one piece.
 AT_ONCE = 1 << 20
 
-# Fraction of the free memory of a device that new blocks may take after a change of tiles, beside the arrays from which
-# they are copied.
-ROOM = 0.8
+# Fraction of the free memory of a device that the coordinates of a whole level may take there.
+RESIDENT = 0.1
 
 # Planes k and lines j of a block.
 Lines: TypeAlias = tuple[slice, slice]
@@ -49,7 +47,7 @@ class Reused(NamedTuple):
     """Data that a solver uses again from an earlier solver of the same case. `configuration`, `program`: its kernels.
     `states`: the states of its blocks on levels of refinement, by their nodes. The new solver uses a state, with its
     metrics, if it has a block with the same nodes. `kept`: cached results that depend only on these states, or on
-    blocks of the grid that the new solver has, too. `held`: arrays of all blocks on levels, from which the arrays of
+    blocks of the grid that the new solver has, too. `held`: the states of all blocks on levels, from which those of
     new blocks are copied."""
 
     configuration: Configuration
@@ -123,11 +121,11 @@ class LocalBlocks:
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             fresh = [state for state, old in zip(self.states, before, strict=True) if old is None]
-            new = [nodes for state in fresh if (nodes := nodes_of(self.decomposition, state.part)) is not None]
-            shared = shared_nodes(() if reused is None else reused.held, new) or [[] for _ in fresh]
-            for state, held in zip(fresh, shared, strict=True):
+            for state in fresh:
                 _fill_coordinates(backend, state)
-                self._fill_metrics(state, held)
+                clear_inactive_areas(state)
+                compute_metrics(self.program, state, self._coordinates(domain, state))
+                set_pole_metrics(backend, state, self.cut.patches)
             check_volumes(backend, self.program, fresh)
             joined: dict[int, set[tuple[str, Range]]] = {}
             for c in self.cut.connections:
@@ -135,7 +133,7 @@ class LocalBlocks:
             for state in self.states:
                 # The ghosts that are not those of connections; of a block that stays these may be others now.
                 if state.joined != joined.get(state.index, set()):
-                    repeat_faces(state)
+                    repeat_faces(self.program, state)
                     state.joined = joined.get(state.index, set())
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
@@ -148,15 +146,20 @@ class LocalBlocks:
                     grid_spacings.fill(backend, s, self.extended[s.index], walls)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
-    def _fill_metrics(self, state: BlockState, held: Sequence[tuple[HeldBlock, Range]]) -> None:
-        """Copy the metrics of nodes that blocks `held` have (see `shared_nodes`), and compute the others."""
-        tile, boxes = nodes_of(self.decomposition, state.part), [whole_box(state.size)]
-        if tile is not None:
-            boxes = copy_metrics(self.backend, held, state, tile)
-        clear_inactive_areas(state)
-        for box in boxes:
-            compute_in_box(self.backend, self.program, state, self.extended[state.index], box)
-        set_pole_metrics(self.backend, state, self.cut.patches)
+    def _coordinates(self, domain: Domain, state: BlockState) -> tuple[Any, Any, Any]:
+        """Return the coordinates of a block with ghosts on the device. Those of a whole level stay there if they are
+        few, because changes of tiles need parts of them again and again."""
+        tile, levels = nodes_of(self.decomposition, state.part), domain.hierarchy
+        if tile is not None and tile.level and levels is not None:
+            key = self.backend, tile.level, tile.base
+            if key not in levels.on_device:
+                nodes, free = levels.nodes[tile.level][tile.base], self.backend.free_memory()
+                few = free is None or sum(c.nbytes for c in nodes) <= RESIDENT * free
+                levels.on_device[key] = triple(map(self.backend.mirror, nodes)) if few else None
+            if (whole := levels.on_device[key]) is not None:
+                box = slices(triple((lo, hi + 2 * domain.halo) for lo, hi in tile.box))
+                return triple(c[box] for c in whole)
+        return triple(map(self.backend.mirror, self.extended[state.index]))
 
     def reusable(self, domain: Domain) -> Reused:
         """Return those data of this object that the next solver, on `domain`, can use again: the kernels, the states of
@@ -164,23 +167,9 @@ class LocalBlocks:
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]): n for n in domain.mine}
         own = {nodes: s for s in self.states if (nodes := nodes_of(self.decomposition, s.part)) is not None}
         kept = {nodes: state for nodes, state in own.items() if nodes in wanted}
-        leaving = [state for nodes, state in own.items() if nodes not in wanted]
-        fresh = [domain.cut.blocks[n] for nodes, n in wanted.items() if nodes not in own]
-        room = self._has_room(leaving, fresh)
-        held = [HeldBlock.of(state, nodes, room or nodes in kept) for nodes, state in own.items()]
+        held = [HeldBlock(nodes, state.halo, state.q) for nodes, state in own.items()]
         results = self.kept.with_all_of({domain.whole, *kept.values()})
         return Reused(self.configuration, self.program, kept, results, held)
-
-    def _has_room(self, leaving: Sequence[BlockState], fresh: Sequence[Block]) -> bool:
-        """True if the device has memory for the metrics of the blocks `leaving` beside the arrays of the blocks
-        `fresh`."""
-        free = self.backend.free_memory()
-        if free is None:
-            return True
-        held = sum(s.q.nbytes + s.metrics.nbytes + s.jacobian.nbytes for s in leaving)
-        points = sum(math.prod(padded_shape(block, self.cut.stencil.halo)) for block in fresh)
-        room = free + sum(state.bytes for state in leaving)
-        return held + points * self.layout.bytes_per_point <= ROOM * room
 
     def compile_kernels(self, chosen: Configuration) -> Program:
         """Return the compiled kernels of the configuration `chosen`. One rank of each host compiles them; the others
