@@ -48,8 +48,9 @@ class HaloList:
 
     `ghosts`, `donors`: flat indexes into the padded arrays (`padded_shape`) of `block` and `donor`. `direction`: the
     direction (0, 1, 2) of the connected face of `block`. `donor_direction`, `sign`: the flux of `block` through this
-    face is `sign` times the flux of the donor along `donor_direction`. `rotation`: the matrix that rotates vectors of the donor into the axes of the block; None if no
-    rotation is needed. `key`: the connection and the sizes of both blocks. Lists with the same key have the same nodes.
+    face is `sign` times the flux of the donor along `donor_direction`. `rotation`: the matrix that rotates vectors of
+    the donor into the axes of the block; None if no rotation is needed. `key`: the connection and the sizes of both
+    blocks. Lists with the same key have the same nodes.
     """
 
     donor: int

@@ -20,10 +20,10 @@ class HaloLink:
 
     `ghosts`, `donors`: the nodes that receive and that give the values, in the same order, by boxes of flat indexes
     into the arrays with ghosts of `block` and `donor`, or of points of a message buffer for the box on another rank.
-    `direction`: the direction (0, 1, 2) of the
-    connected face of `block`. `donor_direction`, `sign`: the flux of `block` through this face is `sign` times the flux
-    of the donor along `donor_direction`. `rotation`: the matrix that rotates vectors of the donor into the axes of the
-    block, or None. `keys`: the keys of the lists from which the link was made."""
+    `direction`: the direction (0, 1, 2) of the connected face of `block`. `donor_direction`, `sign`: the flux of
+    `block` through this face is `sign` times the flux of the donor along `donor_direction`. `rotation`: the matrix that
+    rotates vectors of the donor into the axes of the block, or None. `keys`: the keys of the lists from which the link
+    was made."""
 
     donor: int | None
     block: int | None

@@ -17,7 +17,6 @@ from hiresx.output.fields import field_output
 from hiresx.output.fields.content import Content
 from hiresx.output.watch.monitors import outflow_check
 from hiresx.output.watch.watched_surface import mask
-from hiresx.rhs import metrics
 from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver, block_states
 from hiresx.solver import solver as solver_module
@@ -42,24 +41,18 @@ def moved_ball(monkeypatch, n, to=0.45, levels=1):
 
 @pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
 @pytest.mark.parametrize("room", [True, False])
-def test_metrics_of_nodes_that_were_there_are_copied_and_are_those_of_a_solver_made_anew(monkeypatch, n, room):
+def test_metrics_of_new_blocks_are_those_of_a_solver_made_anew(monkeypatch, n, room):
+    """From coordinates of whole levels on the device, and from those of single blocks where these are too many."""
     simulation = moved_ball(monkeypatch, n)
-    before, computed = set(tiles(simulation)), []
-    of_box = metrics.compute_in_box
-
-    def counted(backend, program, state, coordinates, box):
-        computed.append(np.prod([hi - lo for lo, hi in box]))
-        of_box(backend, program, state, coordinates, box)
-
-    free = int(0.8 * simulation.solver.bytes)  # enough for new blocks, not for all
+    before, hierarchy = set(tiles(simulation)), simulation._ground.hierarchy
+    hierarchy.on_device.clear()
+    levels = sum(c.nbytes for c in hierarchy.nodes[1][0])
     with monkeypatch.context() as given:
-        given.setattr(block_states, "compute_in_box", counted)
-        given.setattr(NativeBackend, "free_memory", lambda self: free)
-        given.setattr(block_states, "ROOM", 0.8 if room else 0.0)
+        given.setattr(NativeBackend, "free_memory", lambda self: 1 << 40)
+        given.setattr(block_states, "RESIDENT", (levels - (not room)) / 2**40)
         assert simulation.adapt()
-    fresh = [s for s, tile in zip(simulation.solver.states, tiles(simulation), strict=True) if tile not in before]
-    nodes = sum(np.prod(state.size) for state in fresh)
-    assert fresh and (0 < sum(computed) < nodes if room else sum(computed) == nodes)
+    assert [nodes is not None for nodes in hierarchy.on_device.values()] == [room]
+    assert set(tiles(simulation)) - before
     anew = Solver(simulation.case, simulation.backend, domain=simulation._ground)
     for one, other in zip(simulation.solver.states, anew.states, strict=True):
         assert np.array_equal(one.metrics, other.metrics) and np.array_equal(one.jacobian, other.jacobian)
