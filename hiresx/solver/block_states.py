@@ -102,16 +102,17 @@ class LocalBlocks:
         self.kept = Kept(None if reused is None else reused.kept)
         with self.comm.together():
             self.states = []
+            common: dict[str, tuple[Any, ...]] = {}  # one array for all blocks
             for n, old in zip(domain.mine, before, strict=True):
                 name = names[self.cut.parts[n].whole]
                 if old is None:
-                    old = BlockState(backend, self.cut, n, name, layout, self.configuration.reference)
+                    old = BlockState(backend, self.cut, n, name, layout, self.configuration.reference, common)
                 else:
                     old.renumber(self.cut, n, name)
+                    old.fields |= common
                 self.states.append(old)
-            for state in self.states[1:]:
                 for name in ("kept_acceleration", *([] if layout.local_steps else ["dt"])):
-                    state.fields[name] = self.states[0].fields[name]  # one array for all
+                    common[name] = old.fields[name]
             # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:
                 self.evaluate(flow)
