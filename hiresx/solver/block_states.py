@@ -122,11 +122,12 @@ class LocalBlocks:
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             fresh = [state for state, old in zip(self.states, before, strict=True) if old is None]
+            poles = [patch for patch in self.cut.patches if patch.condition.kernel == "pole"]
             for state in fresh:
                 _fill_coordinates(backend, state)
                 clear_inactive_areas(state)
                 compute_metrics(self.program, state, self._coordinates(domain, state))
-                set_pole_metrics(backend, state, self.cut.patches)
+                set_pole_metrics(backend, state, poles)
             check_volumes(backend, self.program, fresh)
             joined: dict[int, set[tuple[str, Range]]] = {}
             for c in self.cut.connections:
