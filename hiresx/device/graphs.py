@@ -142,9 +142,12 @@ def choose_streams(urgent: Sequence[bool], waits: Sequence[Sequence[int]]) -> tu
         else:
             those = np.flatnonzero(alike)
             branch = int(those[last[those].argmin()])
-        before = done[last[branch]]
-        awaited.append([n for n in of_call if n > before[on[n]]])
-        np.maximum(own, before, out=own)
+        own[:] = done[last[branch]]
+        awaited.append([])
+        for n in reversed(of_call):
+            if n > own[on[n]]:  # neither the stream nor another of these launches waits for it
+                awaited[-1].append(n)
+                np.maximum(own, done[n], out=own)
         own[branch] = last[branch] = number
         on.append(branch)
     return on, awaited
