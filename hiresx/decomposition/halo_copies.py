@@ -32,12 +32,12 @@ class IndexBox(NamedTuple):
     steps: Size
 
     @property
-    def count(self) -> int:
+    def nodes(self) -> int:
         """Number of nodes of the box."""
         return prod(self.sizes)
 
     def array(self) -> np.ndarray:
-        """Return the flat indexes, int32 (count,)."""
+        """Return the flat indexes, int32 (nodes,)."""
         i, j, k = (np.arange(n) * step for n, step in zip(self.sizes, self.steps, strict=True))
         return ((k + self.first)[:, None, None] + j[:, None] + i).ravel().astype(np.int32)
 

@@ -38,7 +38,7 @@ class HaloLink:
     @property
     def count(self) -> int:
         """Number of nodes that are copied."""
-        return sum(box.count for box in self.ghosts)
+        return sum(box.nodes for box in self.ghosts)
 
     @property
     def to(self) -> np.ndarray:
@@ -87,13 +87,13 @@ class HaloLayout:
         for rank in sorted(sent.keys() | received.keys()):
             stop, end = first, begin
             for entry in sent.get(rank, ()):
-                n = entry.donors.count
+                n = entry.donors.nodes
                 points = IndexBox((n, 1, 1), stop, (1, 0, 0))
                 self.outgoing.append(_link(entry, places[entry.donor], None, points, entry.donors))
                 stop += n
             links = []
             for entry in received.get(rank, ()):
-                n = entry.ghosts.count
+                n = entry.ghosts.nodes
                 points = IndexBox((n, 1, 1), end - begin, (1, 0, 0))
                 links.append(_link(entry, None, places[entry.block], entry.ghosts, points))
                 end += n
