@@ -113,7 +113,7 @@ class AdaptedRun(RecutRun):
             if self._checkpoints is not None and self._open:
                 self._checkpoints.write(self.solver)
             raise
-        if not self.solver.permits_step:
+        if not self.solver.step_size.state_cache.permits_step:
             self._check()
         before = kept_integrals.integrals(self.solver)
         with garbage.paused():

@@ -131,13 +131,6 @@ class Solver:
         return self._state_cache.rates
 
     @property
-    def permits_step(self) -> bool:
-        """Whether the flow is known to permit another step: the last step computed its spectral radii, and they are
-        finite. All ranks have the same answer."""
-        radii = self._state_cache.radii
-        return radii is not None and radii_are_finite(*map(float, radii))
-
-    @property
     def overlap(self) -> bool:
         """Whether computation overlaps with the exchange of ghost nodes."""
         return self._ghosts.overlap
