@@ -12,6 +12,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
+from hiresx.grid.blocks import Range
 from hiresx.grid.quality import why_not_positive
 
 
@@ -22,24 +23,28 @@ def clear_inactive_areas(state: BlockState) -> None:
         state.areas[d][...] = 0
 
 
-def compute_metrics(program: Program, state: BlockState, coordinates: tuple[Any, Any, Any]) -> None:
-    """Compute area vectors and Jacobian (Ye et al. 2022, eqs 7 and 8) at the nodes of a block, and the area vectors in
-    the ghost layers behind its faces. `coordinates`: x, y, z (nk + 2 halo, nj + 2 halo, ni + 2 halo) on the device, in
-    reference lengths, with the same number of ghost layers in every direction, also along directions with one node;
-    they may be views of larger arrays. Area vectors of directions with one node are not set (see
-    `clear_inactive_areas`)."""
+def compute_in_box(program: Program, state: BlockState, coordinates: tuple[Any, Any, Any], box: Range) -> None:
+    """Compute area vectors and Jacobian (Ye et al. 2022, eqs 7 and 8) at the nodes in `box`, half-open index ranges (i,
+    j, k), and the area vectors in the ghost layers behind the faces on which such nodes lie. `coordinates`: x, y, z (nk
+    + 2 halo, nj + 2 halo, ni + 2 halo) of the block on the device, in reference lengths, with the same number of ghost
+    layers in every direction, also along directions with one node; they may be views of larger arrays. Area vectors of
+    directions with one node are not set (see `clear_inactive_areas`)."""
     halo, xyz = max(state.halo), dict(zip("xyz", coordinates, strict=True))
     strides = triple(step // coordinates[0].itemsize for step in reversed(coordinates[0].strides))
-    start, coordinate_strides = halo * sum(strides), {"cj": strides[1], "ck": strides[2]}
+    coordinate_strides = {"cj": strides[1], "ck": strides[2]}
+    start = sum((halo + lo) * stride for (lo, _), stride in zip(box, strides, strict=True))
+    size = triple(hi - lo for lo, hi in box)
+    first = state.origin + sum(lo * stride for (lo, _), stride in zip(box, state.strides, strict=True))
     for d in state.active:
-        ghosts, following, after = state.halo[d], strides[(d + 1) % 3], strides[(d + 2) % 3]
+        following, after = strides[(d + 1) % 3], strides[(d + 2) % 3]
+        below, above = (halo * end for end in (box[d][0] == 0, box[d][1] == state.size[d]))
         program.launch(
-            "metrics", triple(n + 2 * ghosts if e == d else n for e, n in enumerate(state.size)),
-            c=start - ghosts * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
-            **(state.place | {"o": state.origin - ghosts * state.strides[d]}), sv=state.variable_stride,
-            m=state.areas[d],
+            "metrics", triple(n + (below + above if e == d else 0) for e, n in enumerate(size)),
+            c=start - below * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
+            **(state.place | {"o": first - below * state.strides[d]}), sv=state.variable_stride, m=state.areas[d],
         )  # fmt: skip
-    program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
+    place = state.place | {"o": first}
+    program.launch("jacobian", size, c=start, **coordinate_strides, **xyz, **place, result=state.jacobian)
 
 
 def repeat_faces(program: Program, state: BlockState) -> None:

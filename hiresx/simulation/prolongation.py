@@ -61,7 +61,7 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
     fresh = {s.index: own[s.index] for s in solver.states if stayed.get(tiles[s.index]) is not s.q}
     for nodes in fresh.values():
         nodes[...] = np.nan  # nodes that are not filled are detected
-    fill([piece(one.tile, one.at(one.tile.box)) for one in held], parts, fresh, comm, solver.backend)
+    fill([piece(one.tile, one.at(one.q, one.tile.box)) for one in held], parts, fresh, comm, solver.backend)
     old, now = hierarchy.of(before.tiles), hierarchy.of(whole.tiles)
     of_array: dict[int, list[int]] = {}
     for place, part in enumerate(parts):

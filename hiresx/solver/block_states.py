@@ -23,14 +23,14 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range, face_range, slices
+from hiresx.grid.blocks import Block, Range, face_range, slices, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs import grid_spacings, wall_distance
-from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_metrics, repeat_faces
+from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_in_box, repeat_faces
 from hiresx.rhs.pole import set_pole_metrics
 from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, check_stress, configuration
-from hiresx.solver.held_blocks import HeldBlock
+from hiresx.solver.held_blocks import HeldBlock, copy_metrics, shared_nodes
 from hiresx.solver.initial_flow import Flow
 
 # Number of bytes of an array of a block that is filled in one piece.
@@ -47,7 +47,7 @@ class Reused(NamedTuple):
     """Data that a solver uses again from an earlier solver of the same case. `configuration`, `program`: its kernels.
     `states`: the states of its blocks on levels of refinement, by their nodes. The new solver uses a state, with its
     metrics, if it has a block with the same nodes. `kept`: cached results that depend only on these states, or on
-    blocks of the grid that the new solver has, too. `held`: the states of all blocks on levels, from which those of
+    blocks of the grid that the new solver has, too. `held`: arrays of all blocks on levels, from which the arrays of
     new blocks are copied."""
 
     configuration: Configuration
@@ -123,10 +123,15 @@ class LocalBlocks:
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             fresh = [state for state, old in zip(self.states, before, strict=True) if old is None]
             poles = [patch for patch in self.cut.patches if patch.condition.kernel == "pole"]
-            for state in fresh:
+            new = [nodes for state in fresh if (nodes := nodes_of(self.decomposition, state.part)) is not None]
+            shared = shared_nodes(() if reused is None else reused.held, new) or [[] for _ in fresh]
+            for n, (state, held) in enumerate(zip(fresh, shared, strict=True)):
                 _fill_coordinates(backend, state)
                 clear_inactive_areas(state)
-                compute_metrics(self.program, state, self._coordinates(domain, state))
+                boxes = copy_metrics(backend, held, state, new[n]) if held else [whole_box(state.size)]
+                coordinates = self._coordinates(domain, state)
+                for box in boxes:
+                    compute_in_box(self.program, state, coordinates, box)
                 set_pole_metrics(backend, state, poles)
             check_volumes(backend, self.program, fresh)
             joined: dict[int, set[tuple[str, Range]]] = {}
@@ -169,7 +174,9 @@ class LocalBlocks:
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]): n for n in domain.mine}
         own = {nodes: s for s in self.states if (nodes := nodes_of(self.decomposition, s.part)) is not None}
         kept = {nodes: state for nodes, state in own.items() if nodes in wanted}
-        held = [HeldBlock(nodes, state.halo, state.q) for nodes, state in own.items()]
+        # To copy metrics saves time on a CPU. A GPU computes them faster than its host launches the copies.
+        copies = self.backend.free_memory() is None
+        held = [HeldBlock.of(state, nodes, copies) for nodes, state in own.items()]
         results = self.kept.with_all_of({domain.whole, *kept.values()})
         return Reused(self.configuration, self.program, kept, results, held)
 

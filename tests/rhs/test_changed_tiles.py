@@ -42,9 +42,30 @@ def moved_ball(monkeypatch, n, to=0.45, levels=1):
 
 
 @pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
+def test_metrics_of_nodes_that_were_there_are_copied_on_a_cpu(monkeypatch, n):
+    simulation = moved_ball(monkeypatch, n)
+    before, computed = set(tiles(simulation)), []
+    of_box = metrics.compute_in_box
+
+    def counted(program, state, coordinates, box):
+        computed.append(np.prod([hi - lo for lo, hi in box]))
+        of_box(program, state, coordinates, box)
+
+    with monkeypatch.context() as given:
+        given.setattr(block_states, "compute_in_box", counted)
+        assert simulation.adapt()
+    fresh = [s for s, tile in zip(simulation.solver.states, tiles(simulation), strict=True) if tile not in before]
+    assert fresh and 0 < sum(computed) < sum(np.prod(state.size) for state in fresh)
+    anew = Solver(simulation.case, simulation.backend, domain=simulation._ground)
+    for one, other in zip(simulation.solver.states, anew.states, strict=True):
+        assert np.array_equal(one.metrics, other.metrics) and np.array_equal(one.jacobian, other.jacobian)
+
+
+@pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
 @pytest.mark.parametrize("room", [True, False])
 def test_metrics_of_new_blocks_are_those_of_a_solver_made_anew(monkeypatch, n, room):
-    """From coordinates of whole levels on the device, and from those of single blocks where these are too many."""
+    """On a device with its own memory, from coordinates of whole levels, or from those of single blocks where the
+    levels are too large."""
     simulation = moved_ball(monkeypatch, n)
     before, hierarchy = set(tiles(simulation)), simulation._ground.hierarchy
     hierarchy.on_device.clear()
