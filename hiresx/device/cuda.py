@@ -450,6 +450,8 @@ class CudaBackend:
         copy.set(array)
         return copy
 
+    mirror = to_device
+
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Return a copy of the CuPy array `array` as a NumPy array, after all kernels launched before."""
         found: np.ndarray[Any, Any] = array.get()
