@@ -452,8 +452,8 @@ class Case(Table):
         self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Return the values of `function` for the passive scalar `name` at the nodes x, y, z (arrays of one shape) and
-        the time t, in L / c_ref: an array of the shape of x, or a number. Raises the errors of `evaluate`."""
+        """Return the passive scalar `name` at nodes x, y, z (arrays of one shape) and time t, an array or a number, by
+        `function` or the function of case.py with this name. Raises HiresxError as `evaluate` does."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
