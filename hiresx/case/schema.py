@@ -452,8 +452,8 @@ class Case(Table):
         self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Return the values of `function` for the passive scalar `name` at the nodes x, y, z (arrays of one shape) and
-        the time t, in L / c_ref: an array of the shape of x, or a number. Raises the errors of `evaluate`."""
+        """Return the passive scalar `name` at nodes x, y, z (arrays of one shape) and time t, an array or a number, by
+        `function` or the function of case.py with this name. Raises HiresxError as `evaluate` does."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
@@ -465,13 +465,13 @@ class Case(Table):
         }
 
     def to_toml(self) -> str:
-        """Return the text of a case file of this case, with all default values written out (see `document`)."""
+        """Return the text of a case file of this case, with defaults filled in written out (see `document`)."""
         from hiresx.case.toml import dumps
 
         return dumps(self.document())
 
     def document(self) -> dict[str, Any]:
-        """Return this case, with all default values, as nested dictionaries with the structure of a case file, which
+        """Return this case, with defaults filled in, as nested dictionaries with the structure of a case file, which
         give the same case again. Numbers that formulas gave are replaced by these formulas."""
         return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 

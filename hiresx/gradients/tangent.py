@@ -98,9 +98,10 @@ class TangentSolver:
         return self._x
 
     def solve(self, parameter: Parameter, wanted: Sequence[str], step: float | None) -> Tangent:
-        """Return the derivatives of the flow and of the results `wanted` (by full name) with respect to `parameter`.
-        `step`: the change of the parameter in the finite differences; None: it is chosen from the derivative of the
-        flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
+        """Return the derivatives of the flow and of the results `wanted` (by full name, HISTORY.QUANTITY) with respect
+        to `parameter`. `step`: the absolute change of the parameter in the finite differences; None: it is chosen from
+        the derivative of the flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does
+        not converge."""
         system, y = self._system, self._system.vector()
         first = step or (LARGEST * abs(parameter.value) or STEP)
         differences = Differences(self._family, self._flow, parameter, first, self._extended)
