@@ -16,6 +16,7 @@ from hiresx.gradients import numbers
 from hiresx.gradients.adjoint import AdjointSolver
 from hiresx.gradients.flow import Say, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, Parameter, check_steady, parameter
+from hiresx.gradients.sparse_modules import scipy
 from hiresx.gradients.tangent import LARGEST, Tangent, TangentSolver, difference
 from hiresx.mpi.communicator import Communicator, world
 from hiresx.rhs import closed
@@ -88,6 +89,8 @@ def gradient(
     with comm.together():
         if extended:
             _check_extended()
+        if adjoint:
+            scipy("sparse")
         family, parameters = _parse_request(case, of, by, preset, overrides, step)
         base = family.case()
     flow = SteadyFlow(base, backend, comm)
@@ -95,6 +98,8 @@ def gradient(
         with comm.together():
             _check_mass(flow)
         values = numbers.measure(flow.simulation, of)
+        if adjoint:
+            numbers.check_forces(flow.simulation, list(values))
         flow.converge(base.implicit.drop)
         report = flow.report
         say(f"the flow: {flow.steps} steps, residual {report['residual']:.2e}")

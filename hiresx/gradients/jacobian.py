@@ -49,12 +49,11 @@ class SparseLinearisation:
     """The linearisation of a `flow` about its state x, as sparse matrices. `jacobian`: df/dx on rank 0, a sparse matrix
     of SciPy (`unknowns`, `unknowns`), None on others. f is a change of the conserved variables by an explicit step
     (`SteadyFlow`). With a vortex in the far field its circulation is one more unknown, the last one, and its equation
-    is that it is the circulation of the lift. `gradients`: dF/dx of the numbers `wanted`, by full name, (unknowns,).
+    is that it is the circulation of the lift. `gradients`: dF/dx of the forces `wanted`, by full name, (unknowns,).
     Unknowns are ordered by `flat`: variables one after another. `variables`: the number of variables. Each rank finds
     the rows of its own nodes. Collective.
 
-    Raises HiresxError where SciPy is missing, for numbers that are no sums over walls, and for a flow in which results
-    depend on nodes far away."""
+    Raises HiresxError where SciPy is missing, and for a flow in which results depend on nodes far away."""
 
     def __init__(self, flow: SteadyFlow, x: Vector, wanted: Sequence[str]):
         self._flow, self._system, self._solver = flow, flow.system, flow.simulation.solver

@@ -12,10 +12,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hiresx.case import Case
 from hiresx.case.implicit_table import more_solved
 from hiresx.equations.storage import EXTENDED
 from hiresx.errors import HiresxError
+from hiresx.gradients import numbers
 from hiresx.gradients.flow import ONCE, Say, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, Parameter
 from hiresx.time.gmres import FlexibleGmres
@@ -101,10 +104,10 @@ class TangentSolver:
         """Return the derivatives of the flow and of the results `wanted` (by full name) with respect to `parameter`.
         `step`: the change of the parameter in the finite differences; None: it is chosen from the derivative of the
         flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
-        system, y = self._system, self._system.vector()
+        system = self._system
         first = step or (LARGEST * abs(parameter.value) or STEP)
         differences = Differences(self._family, self._flow, parameter, first, self._extended)
-        left, products = 1.0, 0
+        y, left, products = differences.vector(), 1.0, 0
         try:
             size = self._tangent_residual(differences, y)
             if size * first <= ROUND_OFF * system.norm(self._x):  # the flow does not depend on it
@@ -112,7 +115,7 @@ class TangentSolver:
             if size > 0:
                 left, products = self._improve(differences, y, size, roughly=step is None)
                 if step is None:
-                    step = self._step(parameter, y)
+                    step = self._step(parameter, differences.rounded(y))
                     if step != first:
                         differences.close()
                         differences = Differences(self._family, self._flow, parameter, step, self._extended)
@@ -120,6 +123,7 @@ class TangentSolver:
                     products += more
             # Without a move a subclass has nothing to correct but round-off, which would look like an influence.
             found = (type(self) if size > 0 else TangentSolver)._numbers(self, differences, y, wanted)
+            y = differences.rounded(y)
         finally:
             differences.close()
         with self._flow.comm.together():
@@ -135,9 +139,10 @@ class TangentSolver:
         return differences.numbers(self._x, y, wanted)
 
     def _step(self, parameter: Parameter, y: Vector) -> float:
-        """Return the step in which the flow changes by `STEP`."""
+        """Return the step in which the flow changes by `STEP`, with one digit, so that another solution for y as rough
+        as this one gives the same step."""
         largest = self._flow.linear.largest
-        step = STEP * largest(self._x)[0] / largest(y)[0]
+        step = float(f"{STEP * largest(self._x)[0] / largest(y)[0]:.0e}")
         return min(step, LARGEST * abs(parameter.value)) if parameter.value else step
 
     def _tangent_residual(self, differences: "Differences", y: Vector) -> float:
@@ -152,7 +157,7 @@ class TangentSolver:
     def _improve(self, differences: "Differences", y: Vector, size: float, roughly: bool = False) -> tuple[float, int]:
         """Improve y until |r(y)| / `size` is small enough or does not decrease any more. `roughly`: whether the weaker
         limit for the choice of a step is used. Returns (|r(y)| / `size` at the end, number of products)."""
-        system, products, idle, before = self._system, 0, 0, math.inf
+        products, idle, before = 0, 0, math.inf
         left = self._tangent_residual(differences, y) / size
         for _ in range(CALLS):
             if left <= ROUGHLY if roughly else self._is_solved(left, before):
@@ -162,7 +167,7 @@ class TangentSolver:
             products += self._solve()
             after = self._correct(differences, y) / size
             if after >= left:  # round-off of the differences
-                system.axpy(-1.0, self._update, y)
+                differences.add(-1.0, self._update, y)
                 break
             idle = idle + 1 if after > 0.7 * left else 0
             if left < SMALL and after > 0.5 * left:
@@ -177,13 +182,13 @@ class TangentSolver:
         kink, the multiple is far from 1."""
         system, before = self._system, self._before
         system.copy(self._right, before)
-        system.axpy(1.0, self._update, y)
+        differences.add(1.0, self._update, y)
         after = self._tangent_residual(differences, y)
         system.combine(-1.0, self._right, 1.0, before)
         change = system.dot(before, before)
         more = system.dot(before, self._right) / change if change > 0 else 0.0
         if abs(more) > WORTH:
-            system.axpy(more, self._update, y)
+            differences.add(more, self._update, y)
             system.scale(1 + more, self._update)
             after = self._tangent_residual(differences, y)
         return after
@@ -207,8 +212,9 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 class Differences:
     """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
     which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
-    same shapes as the state of `flow`. `extended`: whether residuals are computed by four more flows in extended
-    precision, with a smaller step. Collective. Raises HiresxError if one of the cases has another grid."""
+    same shapes as the state of `flow`. `extended`: whether residuals and forces are computed by four more flows in
+    extended precision, with a smaller step, and the derivative of the flow is stored in it. Collective. Raises
+    HiresxError if one of the cases has another grid."""
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float, extended: bool = False):
         self.parameter, self.step = parameter, step
@@ -223,6 +229,19 @@ class Differences:
         for shifted in dict.fromkeys((self._measured, self._solved)):  # a set would differ in order between ranks
             shifted.close()
 
+    def vector(self) -> Vector:
+        """Return a new vector of zeros for the derivative y of the flow, in the precision of the residuals. It can also
+        be used by the differences with another step."""
+        return self._solved.system.vector()
+
+    def add(self, a: float, update: Vector, y: Vector) -> None:
+        """Add a multiple of `update`, a vector of the flow itself, to y: y = a `update` + y."""
+        self._solved.system.axpy(a, _as_vector_of(self._solved.system, self._measured.system, update), y)
+
+    def rounded(self, y: Vector) -> Vector:
+        """Return y as a vector of the flow itself."""
+        return _as_vector_of(self._measured.system, self._solved.system, y)
+
     def residual(self, x: Vector, y: Vector, into: Vector) -> None:
         """Compute d/dt f(x + t y, p + t) at t = 0, where f is the residual and p the parameter, and store it in the
         vector `into`."""
@@ -231,7 +250,10 @@ class Differences:
     def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         """Return the derivatives d/dt at t = 0 of the results `wanted` (by full name) of the flow x + t y, in the case
         with the parameter p + t."""
-        return self._measured.numbers(x, y, wanted)
+        forces = self._solved.forces(x, y, wanted)
+        others = [name for name in wanted if name not in forces]
+        found = forces | (self._measured.numbers(x, self.rounded(y), others) if others else {})
+        return {name: found[name] for name in wanted}
 
 
 class _ShiftedFlows:
@@ -247,7 +269,7 @@ class _ShiftedFlows:
         backend: str,
         precision: str | None = None,
     ):
-        self._step, self._given = step, flow.system
+        self._step, self._given, self._comm = step, flow.system, flow.comm
         with flow.comm.together():
             cases = [family.with_shift(parameter, n * step, krylov=1, precision=precision) for n, _ in POINTS]
         self._flows = [SteadyFlow(case, backend, flow.comm) for case in cases]
@@ -258,21 +280,21 @@ class _ShiftedFlows:
                     f"--by {parameter.key}: the grid has other numbers of nodes a step {step:.3g} away",
                     "name a key that moves the nodes of the grid, not one that adds some",
                 )
-        self._system = self._given if precision is None else self._flows[0].system
-        self._at, self._found = self._system.vector(), self._system.vector()
+        self.system = self._given if precision is None else self._flows[0].system
+        self._at, self._found = self.system.vector(), self.system.vector()
 
     def close(self) -> None:
         for flow in self._flows:
             flow.close()
 
     def residual(self, x: Vector, y: Vector, into: Vector) -> None:
-        found = _as_vector_of(self._system, self._given, into)
-        self._system.scale(0.0, found)
+        found = _as_vector_of(self.system, self._given, into)
+        self.system.scale(0.0, found)
         for weight, flow in self._shift(x, y):
             flow.residual(self._at, self._found)
-            self._system.axpy(weight, self._found, found)
+            self.system.axpy(weight, self._found, found)
         if found is not into:
-            self._given.scatter(self._system.gather(found), into)
+            self._given.scatter(self.system.gather(found), into)
 
     def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         found = dict.fromkeys(wanted, 0.0)
@@ -281,18 +303,31 @@ class _ShiftedFlows:
                 found[name] += weight * value
         return found
 
+    def forces(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
+        """As `numbers`, of the forces among `wanted` alone. The contributions of each node are subtracted before they
+        are summed up, and are not rounded to FP64."""
+        found: dict[str, np.ndarray] = {}
+        for weight, flow in self._shift(x, y):
+            flow.put(self._at)
+            for of_walls in numbers.shares(flow.simulation, wanted):
+                for name, values in of_walls.values.items():
+                    found[name] = weight * values + found.get(name, 0.0)
+        sums = self._comm.sum([values.sum() for values in found.values()])
+        return dict(zip(found, sums.astype(float).tolist(), strict=True))
+
     def _shift(self, x: Vector, y: Vector) -> Iterator[tuple[float, SteadyFlow]]:
-        """Yield each flow with its weight in the difference, while `_at` is the state x + n `step` y."""
-        system = self._system
-        x, y = (_as_vector_of(system, self._given, vector) for vector in (x, y))
+        """Yield each flow with its weight in the difference, while `_at` is the state x + n `step` y. `y`: a vector of
+        `system`."""
+        x = _as_vector_of(self.system, self._given, x)
         for (n, factor), flow in zip(POINTS, self._flows, strict=True):
-            system.copy(x, self._at)
-            system.axpy(n * self._step, y, self._at)
+            self.system.copy(x, self._at)
+            self.system.axpy(n * self._step, y, self._at)
             yield factor / self._step, flow
 
 
 def _as_vector_of(system: System, given: System, x: Vector) -> Vector:
-    """Return the vector x of the system `given` as one of `system`, which may have other number types."""
+    """Return the vector x of the system `given` as one of `system`, which may have other number types. Numbers beyond
+    FP64 are lost."""
     if system is given:
         return x
     found = system.vector()
