@@ -11,8 +11,7 @@ by a factor of a thousand and more where these flows are computed in extended pr
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from hiresx.case import Case
 from hiresx.case.implicit_table import more_solved
@@ -32,8 +31,7 @@ POINTS = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
 STEP = 3e-4
 # A step is at most this share of the parameter.
 LARGEST = 5e-4
-# For residuals in extended precision: the share of the step, which becomes a power of two, so that the parameter is
-# shifted without round-off, and how much further the linear equations are solved.
+# In extended precision: the share of that change, and how much further the linear equations are solved.
 FINER, FURTHER = 1 / 4, 1e-3
 # The backend with kernels in extended precision: packs of such numbers do not exist.
 EXTENDED_BACKEND = "emulated"
@@ -105,7 +103,7 @@ class TangentSolver:
         `step`: the change of the parameter in the finite differences; None: it is chosen from the derivative of the
         flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
         system = self._system
-        first = step or (LARGEST * abs(parameter.value) or STEP)
+        first = step or _power_of_two(LARGEST * abs(parameter.value) or STEP)
         differences = Differences(self._family, self._flow, parameter, first, self._extended)
         y, left, products = differences.vector(), 1.0, 0
         try:
@@ -132,18 +130,21 @@ class TangentSolver:
 
     def _solve(self) -> int:
         """Compute an update of y from the right-hand side r(y). Returns the products made."""
-        return self._gmres(self._product, self._flow.linear.precondition, self._right, ONCE, self._update)[1]
+        return self._gmres(self._product, self._precondition, self._right, ONCE, self._update)[1]
+
+    def _precondition(self, x: Vector, into: Vector) -> None:
+        """Compute the product of x with an approximate inverse of -df/dx."""
+        self._flow.linear.precondition(x, into)
 
     def _numbers(self, differences: "Differences", y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         """Return the derivatives of numbers with the flow's derivative y."""
         return differences.numbers(self._x, y, wanted)
 
     def _step(self, parameter: Parameter, y: Vector) -> float:
-        """Return the step in which the flow changes by `STEP`, with one digit, so that another solution for y as rough
-        as this one gives the same step."""
+        """Return the step in which the flow changes by `STEP`, with its derivative y."""
         largest = self._flow.linear.largest
-        step = float(f"{STEP * largest(self._x)[0] / largest(y)[0]:.0e}")
-        return min(step, LARGEST * abs(parameter.value)) if parameter.value else step
+        step = STEP * (FINER if self._extended else 1.0) * largest(self._x)[0] / largest(y)[0]
+        return _power_of_two(min(step, LARGEST * abs(parameter.value)) if parameter.value else step)
 
     def _tangent_residual(self, differences: "Differences", y: Vector) -> float:
         """Put r(y) into the right-hand side, and return its norm."""
@@ -194,6 +195,12 @@ class TangentSolver:
         return after
 
 
+def _power_of_two(step: float) -> float:
+    """Return the largest power of two up to `step`. It shifts the parameter without round-off, and is the same for
+    another derivative of the flow that is as rough."""
+    return 2.0 ** math.floor(math.log2(step))
+
+
 def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: str) -> None:
     """Raises HiresxError where the flow does not move with the parameter nor a number changes, and where `left` of the
     linear equations is too much; `hint` says what to do then."""
@@ -212,64 +219,13 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 class Differences:
     """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
     which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
-    same shapes as the state of `flow`. `extended`: whether residuals and forces are computed by four more flows in
-    extended precision, with a smaller step, and the derivative of the flow is stored in it. Collective. Raises
-    HiresxError if one of the cases has another grid."""
+    same shapes as the state of `flow`. `extended`: whether these flows, and the derivative of the flow, are computed in
+    extended precision. Collective. Raises HiresxError if one of the cases has another grid."""
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float, extended: bool = False):
         self.parameter, self.step = parameter, step
-        self._measured = _ShiftedFlows(family, flow, parameter, step, flow.backend)
-        self._solved = self._measured
-        if extended:
-            step = 2.0 ** math.floor(math.log2(step * FINER))
-            self._solved = _ShiftedFlows(family, flow, parameter, step, EXTENDED_BACKEND, EXTENDED)
-
-    def close(self) -> None:
-        """Free the resources of the flows with shifted parameter."""
-        for shifted in dict.fromkeys((self._measured, self._solved)):  # a set would differ in order between ranks
-            shifted.close()
-
-    def vector(self) -> Vector:
-        """Return a new vector of zeros for the derivative y of the flow, in the precision of the residuals. It can also
-        be used by the differences with another step."""
-        return self._solved.system.vector()
-
-    def add(self, a: float, update: Vector, y: Vector) -> None:
-        """Add a multiple of `update`, a vector of the flow itself, to y: y = a `update` + y."""
-        self._solved.system.axpy(a, _as_vector_of(self._solved.system, self._measured.system, update), y)
-
-    def rounded(self, y: Vector) -> Vector:
-        """Return y as a vector of the flow itself."""
-        return _as_vector_of(self._measured.system, self._solved.system, y)
-
-    def residual(self, x: Vector, y: Vector, into: Vector) -> None:
-        """Compute d/dt f(x + t y, p + t) at t = 0, where f is the residual and p the parameter, and store it in the
-        vector `into`."""
-        self._solved.residual(x, y, into)
-
-    def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return the derivatives d/dt at t = 0 of the results `wanted` (by full name) of the flow x + t y, in the case
-        with the parameter p + t."""
-        forces = self._solved.forces(x, y, wanted)
-        others = [name for name in wanted if name not in forces]
-        found = forces | (self._measured.numbers(x, self.rounded(y), others) if others else {})
-        return {name: found[name] for name in wanted}
-
-
-class _ShiftedFlows:
-    """Flows of four cases, in which `parameter` is shifted by multiples of `step`, on the backend named `backend`.
-    `precision`: that of the arithmetic and of the states, if it is not that of the case."""
-
-    def __init__(
-        self,
-        family: CaseFamily,
-        flow: SteadyFlow,
-        parameter: Parameter,
-        step: float,
-        backend: str,
-        precision: str | None = None,
-    ):
-        self._step, self._given, self._comm = step, flow.system, flow.comm
+        self._given, self._comm = flow.system, flow.comm
+        backend, precision = (EXTENDED_BACKEND, EXTENDED) if extended else (flow.backend, None)
         with flow.comm.together():
             cases = [family.with_shift(parameter, n * step, krylov=1, precision=precision) for n, _ in POINTS]
         self._flows = [SteadyFlow(case, backend, flow.comm) for case in cases]
@@ -280,49 +236,60 @@ class _ShiftedFlows:
                     f"--by {parameter.key}: the grid has other numbers of nodes a step {step:.3g} away",
                     "name a key that moves the nodes of the grid, not one that adds some",
                 )
-        self.system = self._given if precision is None else self._flows[0].system
-        self._at, self._found = self.system.vector(), self.system.vector()
+        self._system = self._flows[0].system if extended else self._given
+        self._at, self._found = self._system.vector(), self._system.vector()
 
     def close(self) -> None:
+        """Free the resources of the flows with shifted parameter."""
         for flow in self._flows:
             flow.close()
 
+    def vector(self) -> Vector:
+        """Return a new vector of zeros for the derivative y of the flow, in the precision of these flows. It can also
+        be used by the differences with another step."""
+        return self._system.vector()
+
+    def add(self, a: float, update: Vector, y: Vector) -> None:
+        """Add a multiple of `update`, a vector of the flow itself, to y: y = a `update` + y."""
+        self._system.axpy(a, _as_vector_of(self._system, self._given, update), y)
+
+    def rounded(self, y: Vector) -> Vector:
+        """Return y as a vector of the flow itself."""
+        return _as_vector_of(self._given, self._system, y)
+
     def residual(self, x: Vector, y: Vector, into: Vector) -> None:
-        found = _as_vector_of(self.system, self._given, into)
-        self.system.scale(0.0, found)
+        """Compute d/dt f(x + t y, p + t) at t = 0, where f is the residual and p the parameter, and store it in the
+        vector `into`."""
+        found = _as_vector_of(self._system, self._given, into)
+        self._system.scale(0.0, found)
         for weight, flow in self._shift(x, y):
             flow.residual(self._at, self._found)
-            self.system.axpy(weight, self._found, found)
+            self._system.axpy(weight, self._found, found)
         if found is not into:
-            self._given.scatter(self.system.gather(found), into)
+            self._given.scatter(self._system.gather(found), into)
 
     def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        found = dict.fromkeys(wanted, 0.0)
-        for weight, flow in self._shift(x, y):
-            for name, value in flow.measure(self._at, wanted).items():
-                found[name] += weight * value
-        return found
-
-    def forces(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """As `numbers`, of the forces among `wanted` alone. The contributions of each node are subtracted before they
-        are summed up, and are not rounded to FP64."""
-        found: dict[str, np.ndarray] = {}
+        """Return the derivatives d/dt at t = 0 of the results `wanted` (by full name) of the flow x + t y, in the case
+        with the parameter p + t. Of a force, the contributions of each node are subtracted before they are summed up,
+        in the precision of these flows. Other results are in FP64."""
+        found: dict[str, Any] = {}
         for weight, flow in self._shift(x, y):
             flow.put(self._at)
-            for of_walls in numbers.shares(flow.simulation, wanted):
-                for name, values in of_walls.values.items():
-                    found[name] = weight * values + found.get(name, 0.0)
-        sums = self._comm.sum([values.sum() for values in found.values()])
-        return dict(zip(found, sums.astype(float).tolist(), strict=True))
+            forces = {k: v for of_walls in numbers.shares(flow.simulation, wanted) for k, v in of_walls.values.items()}
+            others = [name for name in wanted if name not in forces]
+            values = forces | (numbers.measure(flow.simulation, others) if others else {})
+            found = {name: weight * values[name] + found.get(name, 0.0) for name in wanted}
+        sums = self._comm.sum([found[name].sum() for name in forces])
+        return found | dict(zip(forces, sums.astype(float).tolist(), strict=True))
 
     def _shift(self, x: Vector, y: Vector) -> Iterator[tuple[float, SteadyFlow]]:
         """Yield each flow with its weight in the difference, while `_at` is the state x + n `step` y. `y`: a vector of
-        `system`."""
-        x = _as_vector_of(self.system, self._given, x)
+        `vector`."""
+        x = _as_vector_of(self._system, self._given, x)
         for (n, factor), flow in zip(POINTS, self._flows, strict=True):
-            self.system.copy(x, self._at)
-            self.system.axpy(n * self._step, y, self._at)
-            yield factor / self._step, flow
+            self._system.copy(x, self._at)
+            self._system.axpy(n * self.step, y, self._at)
+            yield factor / self.step, flow
 
 
 def _as_vector_of(system: System, given: System, x: Vector) -> Vector:

@@ -293,6 +293,9 @@ def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
         def residual(self, x, y, into):
             into.arrays[0][:] = right - matrix @ y.arrays[0]
 
+        def add(self, a, update, y):
+            system.axpy(a, update, y)
+
     tangent = TangentSolver.__new__(TangentSolver)
     tangent._system, tangent._x = system, system.vector()
     tangent._right, tangent._before, y = system.of(right - matrix @ start), system.vector(), system.of(start)
