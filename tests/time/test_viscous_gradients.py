@@ -1,0 +1,85 @@
+"""Gradients of laminar flow in three dimensions: the adjoint method beside the forward method."""
+
+import pytest
+from ranks import run_ranks
+
+from hiresx.gradients import gradient, sparse_solver
+
+pytestmark = pytest.mark.slow
+
+# Flow along a wall that is wavy along the stream and across it.
+WALL = """
+[gas]
+reynolds = 100.0
+[grid]
+generator = "wavy"
+n = [15, 8, 7]
+lower = [0.0, 0.0, 0.0]
+upper = [2.0, 1.0, 1.0]
+amplitude = [0.0, 0.05, 0.0]
+waves = [0.5, 0.25, 1.0]
+periodic = ["z"]
+[scheme]
+flux = "hllc"
+epsilon = 1e-2
+[time]
+integrator = "implicit"
+steps = 100
+[implicit]
+krylov = 60
+[parameters]
+mach = 0.5
+slope = 0.1
+[initial]
+state = { rho = 1.0, u = "= parameters.mach", v = "= parameters.mach * parameters.slope", p = 0.7142857142857143 }
+[[force]]
+name = "wall"
+faces = ["jmax"]
+pressure = 0.7142857142857143
+[[boundary]]
+faces = ["kmin", "kmax"]
+type = "periodic"
+[[boundary]]
+faces = ["jmax"]
+type = "no-slip-wall"
+[[boundary]]
+faces = ["imax"]
+type = "pressure-outflow"
+pressure = 0.7142857142857143
+[[boundary]]
+faces = "all"
+type = "far-field"
+state = { rho = 1.0, u = "= parameters.mach", v = "= parameters.mach * parameters.slope", p = 0.7142857142857143 }
+"""
+OF, BY = ["lift", "drag", "friction_x"], ["gas.reynolds", "parameters.slope", "grid.amplitude.1"]
+
+
+@pytest.fixture(scope="module")
+def wall(tmp_path_factory):
+    path = tmp_path_factory.mktemp("wall") / "wall.toml"
+    path.write_text(WALL)
+    return path
+
+
+def _of_both_methods(comm, path):
+    return [
+        gradient(path, OF, BY, None, {}, "cpu", comm=comm, adjoint=way, extended=True).derivatives
+        for way in (True, False)
+    ]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_by_the_adjoint_method_as_by_the_forward_method(wall, ranks):
+    for one, other in run_ranks(ranks, _of_both_methods, wall, timeout=500.0):
+        for name, by in one.items():
+            for key, found in by.items():
+                assert found == pytest.approx(other[name][key], rel=1e-10, abs=0.0)
+
+
+def test_without_factors_of_the_whole_matrix(wall, monkeypatch):
+    monkeypatch.setattr(sparse_solver, "LARGEST", 0)
+    one, other = (
+        gradient(wall, OF, BY[-1:], None, {}, "cpu", adjoint=way, extended=True).derivatives for way in (True, False)
+    )
+    for name, by in one.items():
+        assert by[BY[-1]] == pytest.approx(other[name][BY[-1]], rel=1e-10, abs=0.0)
