@@ -215,13 +215,13 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. The derivatives are central differences. In three dimensions they are
-        one-sided differences, which need half as many evaluations."""
+        nodes of each result. The derivatives are central differences. In inviscid flow in three dimensions they are
+        one-sided differences, which need half as many evaluations. The scheme has kinks at no-slip walls."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
-        one_sided = results(at) if self._dimension == 3 else None
+        one_sided = results(at) if self._dimension == 3 and not self._solver.configuration.viscous else None
 
         def results_at_shift(shifted: tuple[int, ...], group: np.ndarray, by: float) -> list[np.ndarray]:
             state = at.copy()

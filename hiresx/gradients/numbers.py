@@ -23,7 +23,8 @@ def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
     """Return the results `wanted` of the current flow of `simulation`, by full name HISTORY.QUANTITY. A name without
     the history is completed. All ranks must call this. Raises HiresxError for a name that no history has, and for one
     that several histories have."""
-    values = _all(simulation, {name.partition(".")[0] for name in wanted if "." in name} or None)
+    full = all("." in name for name in wanted)
+    values = _all(simulation, {name.partition(".")[0] for name in wanted} if full else None)
     with simulation.comm.together():
         return {name: values[name] for name in (full_name(values, name) for name in wanted)}
 
