@@ -109,11 +109,13 @@ def gradient(
             else TangentSolver(family, flow, say, extended)
         )
         values = flow.measure(solver.state, list(values))
-        tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
+        tangents = {}
+        for one in parameters:
+            tangents[one.key] = tangent = solver.solve(one, list(values), step)
+            # in case that the rest fails or is interrupted
+            say(f"{one.key}: " + ", ".join(f"{name} {value:.10g}" for name, value in tangent.numbers.items()))
         checks = None
         if check:
-            for key, tangent in tangents.items():  # in case that a flow of the check does not converge
-                say(f"{key}: " + ", ".join(f"{name} {value:.10g}" for name, value in tangent.numbers.items()))
             checks = {
                 one.key: _converged_differences(family, flow, solver.state, one, tangents[one.key], say)
                 for one in parameters
