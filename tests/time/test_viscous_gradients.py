@@ -1,10 +1,15 @@
 """Gradients of laminar flow: the adjoint method beside the forward method."""
 
+import numpy as np
 import pytest
 from ranks import run_ranks
 from test_gradients import DUCT
 
+from hiresx import load
 from hiresx.gradients import gradient, sparse_solver
+from hiresx.gradients.flow import SteadyFlow
+from hiresx.gradients.jacobian import SparseLinearisation
+from hiresx.mpi.communicator import world
 
 pytestmark = pytest.mark.slow
 
@@ -86,20 +91,41 @@ def test_without_factors_of_the_whole_matrix(wall, monkeypatch):
         assert by[BY[-1]] == pytest.approx(other[name][BY[-1]], rel=1e-10, abs=0.0)
 
 
-def test_where_a_wall_meets_the_far_field(tmp_path):
-    """The scheme has a kink at the state itself: the velocity is zero at the node in both conditions. With one-sided
-    differences the forward method leaves 0.99 of the linear equations. Of a force with extrema, extended precision does
-    not need them."""
-    path = tmp_path / "duct.toml"
+@pytest.fixture(scope="module")
+def corner(tmp_path_factory):
+    """A duct with a no-slip wall, which meets the far field. The scheme has a kink at the state itself: the velocity is
+    zero at the node in both conditions."""
+    path = tmp_path_factory.mktemp("corner") / "duct.toml"
     text = DUCT.replace("[scheme]", "[gas]\nreynolds = 200.0\n[scheme]")
     text = text.replace('faces = ["jmin"]\n', 'faces = ["jmin"]\nextrema = true\n')
     wall = '[[boundary]]\nfaces = ["jmin"]\ntype = "no-slip-wall"\n'
     path.write_text(text.replace('[[boundary]]\nfaces = "all"', f'{wall}[[boundary]]\nfaces = "all"'))
+    return path
+
+
+def test_where_a_wall_meets_the_far_field(corner):
+    """With one-sided differences the forward method leaves 0.99 of the linear equations. Extended precision has no
+    extrema of a force."""
     of, by = ["lift", "friction_x"], ["parameters.back", "gas.reynolds", "grid.upper.0"]
     one, other = (
-        gradient(path, of, by, None, {"grid.n": [17, 9, 1]}, "cpu", adjoint=way, extended=True).derivatives
+        gradient(corner, of, by, None, {"grid.n": [17, 9, 1]}, "cpu", adjoint=way, extended=True).derivatives
         for way in (True, False)
     )
     for name, found in one.items():
         for key, value in found.items():
             assert value == pytest.approx(other[name][key], rel=1e-10, abs=0.0)
+
+
+def test_the_matrix_in_three_dimensions_where_a_wall_meets_the_far_field(corner):
+    """One-sided differences are slopes of one side of the kink."""
+    flow = SteadyFlow(load(corner, overrides=["grid.n=[9,7,7]", "grid.upper=[2.0,1.0,1.0]"]), "cpu", world())
+    flow.converge(1e6)
+    system, x = flow.system, flow.state()
+    made = SparseLinearisation(flow, x, ["floor.lift"])
+    direction, along = np.random.default_rng(0).uniform(-1, 1, made.unknowns), system.vector()
+    made.fill(direction, along)
+    value, found = system.vector(), system.vector()
+    flow.residual(x, value)
+    flow.product(x, value)(along, found)
+    expected = -made.flat(found)
+    assert np.linalg.norm(made.jacobian @ direction - expected) < 1e-3 * np.linalg.norm(expected)
