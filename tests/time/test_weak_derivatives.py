@@ -5,7 +5,7 @@ import pytest
 from ranks import run_ranks
 from test_gradients import DUCT, LENGTH
 
-from hiresx.gradients import forward, gradient
+from hiresx.gradients import forward, gradient, numbers
 from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, parameter
 from hiresx.gradients.tangent import Differences, TangentSolver
@@ -31,10 +31,24 @@ def _of_both_methods(comm, path) -> list[float]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_forces_are_not_rounded_to_fp64(duct, ranks):
-    """With forces in FP64 the error is 8e-13."""
+def test_both_methods_agree(duct, ranks):
     for found in run_ranks(ranks, _of_both_methods, duct, timeout=300.0):
-        assert found == pytest.approx([-LENGTH] * 2, rel=2e-13)
+        assert found == pytest.approx([-LENGTH] * 2, rel=1e-12, abs=0.0)
+
+
+def test_the_contributions_of_nodes_to_forces_are_not_rounded_to_fp64(duct):
+    """They follow a change of the flow by 1e-17."""
+    family = CaseFamily(duct, (), {})
+    flow = SteadyFlow(family.case(), "cpu", world())
+    differences = Differences(family, flow, parameter(flow.case, "parameters.back"), 1e-3, extended=True)
+    shifted, y, found = differences._flows[0], differences.vector(), []
+    for share in (1.0, 1e-17):
+        differences.add(share, flow.state(), y)
+        shifted.put(y)
+        (of_floor,) = numbers.shares(shifted.simulation, ["floor.force_y"])
+        found.append(of_floor.values["floor.force_y"])
+    assert np.median(found[1] / found[0] - 1) == pytest.approx(1e-17, rel=0.02, abs=0.0)
+    differences.close()
 
 
 def test_the_derivative_of_the_flow_is_stored_in_extended_precision(duct):
