@@ -52,9 +52,15 @@ class Storage(NamedTuple):
 
     @property
     def c_types(self) -> dict[str, str]:
-        """The C++ type, "real" or "float", of each type name in kernels/storage.h, such as "stored_real"."""
+        """The C++ type, "real", "float" or "double", of each type name in kernels/storage.h, such as "stored_real"."""
         names = ("stored_real", "work_real", "rate_real")
-        return {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
+        narrow = {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
+        return narrow | {"wide": "real" if self.wide == self.real else "double"}
+
+    @property
+    def wide(self) -> str:
+        """NumPy's name of the number type of sums whose terms cancel: that of the arithmetic, but at least double."""
+        return max("float64", self.real, key=lambda name: np.dtype(name).itemsize)
 
 
 def precision_of(storage: Storage) -> str:
