@@ -4,6 +4,7 @@
 #pragma once
 #include "coloured.h"
 #include "flux_columns.h"
+#include "halves.h"
 #include "records.h"
 
 // What of a neighbour's record, at n, the flux through the face along direction d depends on
@@ -117,6 +118,18 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     store_numbers_where<block_entries>(step > T(real(0)), inverses, sv, at, block);
 }
 
+// found = (the inverse of the diagonal block of the node at c) rest
+template <class T> HD void multiply_inverse(const real *inverses, stride sv, long long c, const T *rest, T *found) {
+    if constexpr (inverses_in_halves) {
+        multiply_halves(inverses, sv, c, rest, found);
+    } else {
+        for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
+        each_number<block_entries, T>(inverses, sv, c, 0, [&](int e, const T &entry) {
+            found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
+        });
+    }
+}
+
 // The nodes of one colour, as colour_sweep (nodes.h): i counts the places of a colour in a row, which may be one too many.
 VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
               stride sv, real inverse_reynolds, const_chunked_field<record_numbers> records, const_chunked_field<block_entries> inverses,
@@ -133,10 +146,7 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     if (dk != 0) add_along(own, terms, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
     for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
-    for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
-    each_number<block_entries, T>(inverses, sv, at, 0, [&](int e, const T &entry) {
-        found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
-    });
+    multiply_inverse(inverses, sv, at, rest, found);
     store_numbers_where<block_variables>(step > T(real(0)), update, sv, at, found);
 }
 #endif

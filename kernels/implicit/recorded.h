@@ -55,6 +55,27 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
 }
 #endif
 
+// Keeps an inverse in FP16 (halves.h). The sum of the sizes of its entries is kept between 2^14 and 2^15, so that entries down
+// to 2^-28 of it have 11 bits. A sum that is no number becomes the power.
+template <class Kept> HD void keep_halves(const real *inverse, const Kept &kept) {
+    real sum = real(0);
+    for (int e = 0; e < block_entries; ++e) sum += absolute(inverse[e]);
+    const int exponent = int(bits_of(sum) >> 52) - 1023 - 14, power = exponent < -126 ? -126 : exponent > 128 ? 128 : exponent;
+    const real over = number_of_bits((unsigned long long)(1023 - power) << 52);
+    for (int w = 0; w < half_words; ++w) {
+        unsigned long long entry[2] = {0, (unsigned long long)(127 + power) << 7};
+        if (power == 128) entry[1] = 0x7fc0;
+        for (int e = 2 * w; e < block_entries && e < 2 * w + 2; ++e) to_half(over * inverse[e], entry[e % 2]);
+        kept[half_place(w)] = single_of_bits(unsigned(entry[1] << 16 | entry[0]));
+    }
+}
+// An entry of an inverse
+template <class Kept> HD real inverse_entry(const Kept &kept, int e) {
+    if constexpr (!inverses_in_halves) return real(kept[e]);
+    const auto word = [&](int w) { return bits_of_single(float(kept[half_place(w)])); };
+    return real(number_of_half(word(e / 2) >> 16 * (e % 2))) * real(single_of_bits(word(half_words - 1) & 0xffff0000u));
+}
+
 // The inverse of the diagonal block of each node, in FP64: of a node with stored blocks that of `blocks`, of all others that
 // which diagonal_blocks (products.h) has left at the place of the inverse.
 KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, const int *numbers,
@@ -64,7 +85,9 @@ KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, c
     real block[block_entries];
     for (int e = 0; e < block_entries; ++e) block[e] = numbers[p] < 0 ? real(kept[e]) : blocks[e * sv + c];
     invert_block(block);
-    for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(block[e]);
+    if constexpr (inverses_in_halves) keep_halves(block, kept);
+    else
+        for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(block[e]);
 }
 
 // As colour_sweep (nodes.h), for the nodes with stored blocks that have one colour: which[i] is the number of a node among
@@ -84,7 +107,7 @@ KERNEL(face_sweep, int i, int j, int k, const int *which, const int *nodes, int 
     const auto inverse = numbers_at<block_entries>(inverses, sv, node.at);
     for (int a = 0; a < block_variables; ++a) {
         real found = real(0);
-        for (int b = 0; b < block_variables; ++b) found += real(inverse[a * block_variables + b]) * rest[b];
+        for (int b = 0; b < block_variables; ++b) found += inverse_entry(inverse, a * block_variables + b) * rest[b];
         numbers_at<block_variables>(update, sv, node.at)[a] = swept_real(found);
     }
 }
