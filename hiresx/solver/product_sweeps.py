@@ -37,7 +37,7 @@ class ProductSweeps(Sweeps, ABC):
             common = {"sv": s.variable_stride, "records": s.array("sweep_records")}
             self._program.launch(
                 "record_nodes", s.shape[::-1], o=0, sj=s.strides[1], sk=s.strides[2], q=s.q, m=s.metrics,
-                jacobian=s.jacobian, **common,
+                jacobian=s.jacobian, **s.derivative_strides, **common,
             )  # fmt: skip
             common |= {**s.place, "numbers": faces.numbers}
             self._program.launch("record_steps", s.size, jacobian=s.jacobian, dt=s.dt, **common)

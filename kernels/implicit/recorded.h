@@ -9,14 +9,21 @@
 #if HX_MATRIX_FREE
 constexpr int record_reals = HX_RECORD_REALS;
 
-// The records of a whole array with its ghosts: state, areas and Jacobian. The step is 0, which is that of nodes that
-// product_sweep leaves out.
-KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<block_variables> q,
+// The records of a whole array with its ghosts: state, faces and Jacobian. The step is 0, which is that of nodes that
+// product_sweep leaves out. The last ghosts have no face behind them, and no sweep reads that of a node at the end of a row.
+KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv, const_state_field<block_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     const auto record = numbers_at<record_numbers>(records, sv, c);
     for (int v = 0; v < block_variables; ++v) record[record_place(v)] = swept_real(q[v * sv + p]);
-    for (int n = 0; n < 9; ++n) record[record_place(record_areas + n)] = swept_real(m[n * sv + p]);
+    const int apart[3] = {di, dj, dk};
+    for (int d = 0; d < 3; ++d) {
+        const long long behind = p + apart[d] < sv ? p + apart[d] : p;
+        for (int n = 0; n < 3; ++n)
+            record[record_place(record_faces + 4 * d + n)] =
+                swept_real(real(0.5) * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind])));
+        record[record_place(record_faces + 4 * d + 3)] = swept_real(real(0.5) * (real(jacobian[p]) + real(jacobian[behind])));
+    }
     record[record_place(record_jacobian)] = swept_real(jacobian[p]);
     record[record_place(record_step)] = swept_real(0);
 }

@@ -1,31 +1,27 @@
-// The record of a node, from which sweeps without stored blocks of neighbours compute products with them: its state, its area
-// vectors, its Jacobian, what a model of turbulence has there, and the time step over the volume of a node that is swept so, 0
-// of all others.
+// The record of a node, from which sweeps without stored blocks of neighbours compute products with them: its state, the area
+// vector and the Jacobian of the face behind it along each direction, its own Jacobian, what a model of turbulence has there,
+// and the time step over the volume of a node that is swept so, 0 of all others.
 #pragma once
 #include "chunks.h"
 #include "face_flux.h"
 
 constexpr int record_numbers = HX_RECORD_NUMBERS;
-constexpr int record_areas = block_variables, record_jacobian = record_areas + 9, record_terms = record_jacobian + 1;
+constexpr int record_faces = block_variables, record_jacobian = record_faces + 12, record_terms = record_jacobian + 1;
 constexpr int record_step = record_numbers - 1;
 
 // Where number n of a record is kept among them. Four and four of them are in chunks of 16 bytes: the first four of the state,
-// and of each direction the area vector and one more, which are the energy, the Jacobian and the step.
+// and those of each face.
 HD constexpr int record_place(int n) {
-    if (n < 4) return n;
-    if (n < block_variables) return n == 4 ? 7 : 11 + n;
-    if (n < record_jacobian) return 4 + (n - record_areas) / 3 * 4 + (n - record_areas) % 3;
-    return n == record_jacobian ? 11 : n == record_step ? 15 : n + 1;
-}
-template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
-    return load<T>(records + number_place<record_numbers, real>(record_place(n), sv, c));
+    if (n < 4 || n >= record_jacobian) return n;
+    return n < block_variables ? n + 12 : n - record_faces + 4;
 }
 // and the number that is kept there
 HD constexpr int number_of_record(int place) {
-    constexpr int fourth[] = {4, record_jacobian, record_step};
-    if (place >= 16) return place < 11 + block_variables ? place - 11 : place - 1;
-    if (place < 4) return place;
-    return place % 4 < 3 ? record_areas + 3 * (place / 4 - 1) + place % 4 : fourth[place / 4 - 1];
+    if (place < 4 || place >= record_jacobian) return place;
+    return place < 16 ? place - 4 + record_faces : place - 12;
+}
+template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
+    return load<T>(records + number_place<record_numbers, real>(record_place(n), sv, c));
 }
 template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {
     each_number<record_numbers, T>(records, sv, c, 0,
