@@ -47,8 +47,8 @@ HD constexpr int half_place(int word) {
 template <class T> HD void multiply_halves(const real *inverses, long long sv, long long c, const T *x, T *product) {
     constexpr int whole = half_words / of_chunk<real> * of_chunk<real>;
     real words[half_words];
-    for (int w = 0; w < whole; w += of_chunk<real>) load_chunk(inverses + (w / of_chunk<real> * sv + c) * of_chunk<real>, words + w);
-    for (int w = whole; w < half_words; ++w) words[w] = inverses[number_place<block_entries, real>(half_place(w), sv, c)];
+    for (int w = 0; w < whole; w += of_chunk<real>) load_chunk_once(inverses + (w / of_chunk<real> * sv + c) * of_chunk<real>, words + w);
+    for (int w = whole; w < half_words; ++w) words[w] = load_once(inverses + number_place<block_entries, real>(half_place(w), sv, c));
     for (int a = 0; a < block_variables; ++a) {
         T sum = T(real(0));
         for (int b = 0; b < block_variables; ++b) {

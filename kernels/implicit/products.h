@@ -109,6 +109,11 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     store_numbers_where<block_entries>(step > T(real(0)), inverses, sv, at, block);
 }
 
+#if defined(HX_CPU)
+template <class T> HD T load_right(const real *p) { return load<T>(p); }
+#else
+template <class T> HD T load_right(const real *p) { return load_once(p); }
+#endif
 // found = (the inverse of the diagonal block of the node at c) rest
 template <class T> HD void multiply_inverse(const real *inverses, stride sv, long long c, const T *rest, T *found) {
     if constexpr (inverses_in_halves) {
@@ -136,7 +141,7 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     if (dj != 0) add_along(own, terms, records, update, sv, at, node.beside + 2, 1, inverse_reynolds, sum);
     if (dk != 0) add_along(own, terms, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
-    for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
+    for (int v = 0; v < block_variables; ++v) rest[v] = load_right<T>(right + v * sv + at) - step * sum[v];
     multiply_inverse(inverses, sv, at, rest, found);
     store_numbers_where<block_variables>(step > T(real(0)), update, sv, at, found);
 }
