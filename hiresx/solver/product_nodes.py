@@ -42,7 +42,7 @@ class ProductNodes(ProductSweeps):
         variables = s.equations.variables
         backend = self._blocks.backend
         kept = backend.to_host(s.array("sweep_inverses"))
-        if backend.chunk_bytes and s.layout.sweep_precision == "fp32":
+        if backend.chunk_bytes and s.layout.sweep_precision == "fp16":
             yield s.interior(in_halves(kept, variables))
         else:
             found = in_precision(kept, variables**2, s.layout.sweep_precision, backend.chunk_bytes)

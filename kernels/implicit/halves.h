@@ -1,5 +1,5 @@
-// Numbers in FP16, and the inverses of diagonal blocks that sweeps in FP32 without stored blocks (implicit.storage = "none")
-// read on a GPU, where the inverse in FP32 would be a third of what a sweep moves.
+// What sweeps without stored blocks read in FP16 (implicit.sweep_precision = "fp16"): the inverses of diagonal blocks and the
+// area vectors of faces. On a CPU these numbers are rounded in the same way and kept in FP32.
 #pragma once
 #include "chunks.h"
 #include "small_matrices.h"
@@ -29,20 +29,22 @@ HD float number_of_half(unsigned bits) {
 #endif
 }
 
-#if HX_MATRIX_FREE && HX_SWEEP_BITS == 32 && !HX_STORED_DIRECTIONS && !defined(HX_CPU)
-constexpr bool inverses_in_halves = true;
+#if HX_HALF_SWEEPS && !defined(HX_CPU)
+constexpr bool in_halves = true;
 #else
-constexpr bool inverses_in_halves = false;
+constexpr bool in_halves = false;
 #endif
 
-// An inverse in FP16 is kept in words of 32 bits, in the first places of its numbers in FP32 and, if these words do not fill
-// chunks, in the last ones. A word has two entries, row by row, and the last word has in its upper half that of a number in
-// FP32: the power of two by which all entries are multiplied.
+// An inverse is kept in words of 32 bits, in the first places of its numbers in FP32 and, if these words do not fill chunks, in
+// the last ones. A word has two entries, row by row. The last word has in its upper half that of a number in FP32: the power of
+// two by which all entries are multiplied.
 constexpr int half_words = block_entries / 2 + 1;
 HD constexpr int half_place(int word) {
     constexpr int whole = half_words / 4 * 4;
     return word < whole ? word : block_entries - 1 - (word - whole);
 }
+HD float number_in_half(float word, int upper) { return number_of_half(bits_of_single(word) >> 16 * upper); }
+HD float upper_half(float word) { return single_of_bits(bits_of_single(word) & 0xffff0000u); }
 // product = (the inverse of the node at c) x
 template <class T> HD void multiply_halves(const real *inverses, long long sv, long long c, const T *x, T *product) {
     constexpr int whole = half_words / of_chunk<real> * of_chunk<real>;
@@ -53,8 +55,8 @@ template <class T> HD void multiply_halves(const real *inverses, long long sv, l
         T sum = T(real(0));
         for (int b = 0; b < block_variables; ++b) {
             const int e = a * block_variables + b;
-            sum = sum + real(number_of_half(bits_of_single(float(words[e / 2])) >> 16 * (e % 2))) * x[b];
+            sum = sum + real(number_in_half(float(words[e / 2]), e % 2)) * x[b];
         }
-        product[a] = real(single_of_bits(bits_of_single(float(words[half_words - 1])) & 0xffff0000u)) * sum;
+        product[a] = real(upper_half(float(words[half_words - 1]))) * sum;
     }
 }

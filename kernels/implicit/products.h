@@ -14,7 +14,7 @@ template <class T> struct recorded_neighbour {
     HD recorded_neighbour(const T *own, const real *records, stride sv, long long n, int d, int side) {
         load_numbers<4>(records, sv, n, 0, state);
         for (int v = 4; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, n, v);
-        if (side == 0) load_numbers<4>(records, sv, n, 4 + 4 * d, face);
+        if (side == 0) load_face(records, sv, n, d, face);
         else
             for (int c = 0; c < 4; ++c) face[c] = own[record_faces + 4 * d + c];
     }
@@ -116,7 +116,7 @@ template <class T> HD T load_right(const real *p) { return load_once(p); }
 #endif
 // found = (the inverse of the diagonal block of the node at c) rest
 template <class T> HD void multiply_inverse(const real *inverses, stride sv, long long c, const T *rest, T *found) {
-    if constexpr (inverses_in_halves) {
+    if constexpr (in_halves) {
         multiply_halves(inverses, sv, c, rest, found);
     } else {
         for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
