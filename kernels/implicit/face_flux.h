@@ -46,6 +46,43 @@ HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, r
     (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f, (void)known;
 #endif
 }
+// f = f + the derivative of this flux along a change of one state, the left one if `of_left`, of a gas without a model that
+// transports variables. still: the other state
+template <bool of_left, class T>
+HD void add_viscous_change(const StateChange<T> &c, const Primitive<T> &still, const T *m, T jacobian, real inverse_reynolds,
+                           T eddies, T *f) {
+#ifdef HX_VISCOUS
+    const real sign = of_left ? -1 : 1;
+    const T other = gas_gamma * still.p * still.volume, scale = inverse_reynolds * jacobian;
+    dual<1, T> temperature(real(0.5) * (c.square + other));
+    temperature.slope[0] = real(0.5) * c.of_square;
+    const dual<1, T> mu = viscosity(temperature);
+    const T laminar = mu.value * scale, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
+    const slope_number<T> of_mu = mu.slope[0] * scale;
+#if HX_EDDY_FIELDS
+    const T eddy = eddies * scale, whole = laminar + eddy;
+    const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
+#else
+    const T whole = laminar, heat = real(1.0 / HX_PRANDTL) * laminar;
+    (void)eddies;
+#endif
+    const T jump[3] = {c.state.u - still.u, c.state.v - still.v, c.state.w - still.w}, change[3] = {c.u, c.v, c.w};
+    const T mean[3] = {c.state.u + still.u, c.state.v + still.v, c.state.w + still.w};
+    const T across = real(1.0 / 3.0) * (m[0] * jump[0] + m[1] * jump[1] + m[2] * jump[2]);
+    const T turned = real(1.0 / 3.0) * (m[0] * change[0] + m[1] * change[1] + m[2] * change[2]);
+    T work = T(real(0));
+    for (int i = 0; i < 3; ++i) {
+        const T strain = area2 * jump[i] + m[i] * across;
+        const T of_stress = slope_number<T>(whole * (area2 * change[i] + m[i] * turned)) + of_mu * strain;
+        f[i + 1] = f[i + 1] - sign * of_stress;
+        work = work + mean[i] * of_stress + change[i] * (whole * strain);
+    }
+    const T flow = slope_number<T>(heat * c.of_square) + real(1.0 / HX_PRANDTL) * of_mu * (c.square - other);
+    f[4] = f[4] - sign * (real(0.5) * work + real(1.0 / (HX_GAMMA - 1.0)) * area2 * flow);
+#else
+    (void)c, (void)still, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f;
+#endif
+}
 template <class T, class A>
 HD void face_flux(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, A eddies, T *f,
                   const TransportedConstants<A> &known = TransportedConstants<A>()) {

@@ -34,6 +34,17 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
 template <int side, class T>
 HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const updated_neighbour<T> &beside, int d,
                          real inverse_reynolds, T *sum) {
+#ifdef HX_SPLIT_CHANGE
+    if constexpr (block_variables == gas_variables) {
+        T f[block_variables];
+        const StateChange<T> changed(beside.state, beside.update);
+        const T *const m = beside.face, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area, over = reciprocal_root(area2);
+        flux_splitting::template change<side ? -1 : 1>(changed, m, area2 * over, over, f);
+        add_viscous_change<side == 0>(changed, primitive(own), m, beside.face[3], inverse_reynolds, terms.eddies, f);
+        for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v] : sum[v] - f[v];
+        return;
+    }
+#endif
     dual<1, T> here[block_variables], there[block_variables], f[block_variables];
     for (int v = 0; v < block_variables; ++v) {
         here[v] = dual<1, T>(own[v]), there[v] = dual<1, T>(beside.state[v]);
