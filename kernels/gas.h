@@ -30,6 +30,21 @@ template <class T> struct StateChange {
     }
 };
 
+// The derivative of a flux through the area vector m along a change of a state: that of mass, `mass`, of momentum
+// mass u + along_change du + along_area m, and of energy their sum with u |u|^2/2, u.du and u.m, and `energy`.
+template <class T> struct FluxChange {
+    T mass, along_change, along_area, energy;
+    HD void put(const StateChange<T> &c, const T *m, T *f) const {
+        const Primitive<T> &s = c.state;
+        f[0] = mass;
+        f[1] = mass * s.u + along_change * c.u + along_area * m[0];
+        f[2] = mass * s.v + along_change * c.v + along_area * m[1];
+        f[3] = mass * s.w + along_change * c.w + along_area * m[2];
+        f[4] = mass * c.kinetic + along_change * (s.u * c.u + s.v * c.v + s.w * c.w)
+               + along_area * (s.u * m[0] + s.v * m[1] + s.w * m[2]) + energy;
+    }
+};
+
 // Inviscid flux through the area vector m = grad(xi)/J of a state, eq. (4). A: a T, or a constant beside it.
 template <class T, class A> HD void flux_of(const T *q, const Primitive<T> &s, const A *m, T *f) {
     T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w;

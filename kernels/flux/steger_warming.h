@@ -32,14 +32,14 @@ struct StegerWarming {
                + acoustic * s.p * real(0.5 / (HX_GAMMA - 1.0));
     }
     // The derivative of the flux along a change of the state
-    template <int side, class T> HD static void change(const StateChange<T> &c, const T *m, T area, T inverse_area, T *f) {
+    template <int side, class T> HD static FluxChange<T> change(const StateChange<T> &c, const T *m, T area, T inverse_area) {
         const Primitive<T> &s = c.state;
         const T over = reciprocal_root(c.square), a = c.square * over, changed = real(0.5) * over * c.of_square;
-        const T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w, turned = m[0] * c.u + m[1] * c.v + m[2] * c.w;
+        const T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w, of_volume = m[0] * c.u + m[1] * c.v + m[2] * c.w;
         T l[3], d[3];
         for (int k = 0; k < 3; ++k) {
             const real sound = k == 0 ? 0 : k == 1 ? 1 : -1;
-            const T speed = a * area, lambda = volume + sound * speed, rate = turned + sound * (changed * area);
+            const T speed = a * area, lambda = volume + sound * speed, rate = of_volume + sound * (changed * area);
             if constexpr (HX_FLUX_SMOOTHING > 0.0) {
                 const T delta = real(HX_FLUX_SMOOTHING) * speed, size = square_root(lambda * lambda + delta * delta);
                 const T of_size = (lambda * rate + delta * (real(HX_FLUX_SMOOTHING) * (changed * area))) / size;
@@ -52,15 +52,12 @@ struct StegerWarming {
         }
         const T acoustic = l[1] + l[2], of_acoustic = d[1] + d[2], b = s.rho * real(0.5 / HX_GAMMA), of_b = c.rho * real(0.5 / HX_GAMMA);
         const T total = real(2) * gas_gamma_1 * l[0] + acoustic, flow = b * total;
-        const T of_flow = b * (real(2) * gas_gamma_1 * d[0] + of_acoustic) + of_b * total;
         const T jump = l[1] - l[2], ba = b * a, push = inverse_area * (ba * jump);
-        const T of_push = inverse_area * (ba * (d[1] - d[2]) + (of_b * a + b * changed) * jump);
-        f[0] = of_flow;
-        f[1] = of_flow * s.u + flow * c.u + of_push * m[0];
-        f[2] = of_flow * s.v + flow * c.v + of_push * m[1];
-        f[3] = of_flow * s.w + flow * c.w + of_push * m[2];
-        f[4] = of_flow * c.kinetic + flow * (s.u * c.u + s.v * c.v + s.w * c.w) + of_push * volume + push * turned
-               + real(0.5 / (HX_GAMMA - 1.0)) * (of_acoustic * s.p + acoustic * c.p);
+        return {
+            b * (real(2) * gas_gamma_1 * d[0] + of_acoustic) + of_b * total, flow,
+            inverse_area * (ba * (d[1] - d[2]) + (of_b * a + b * changed) * jump),
+            push * of_volume + real(0.5 / (HX_GAMMA - 1.0)) * (of_acoustic * s.p + acoustic * c.p),
+        };
     }
 };
 #define HX_SPLIT_CHANGE
