@@ -22,14 +22,14 @@ struct StegerWarming {
         }
         T acoustic = l[1] + l[2];
         T total = real(2) * gas_gamma_1 * l[0] + acoustic;
-        T b = s.rho * real(0.5 / HX_GAMMA), flow = b * total;
-        T push = b * a * inverse_area * (l[1] - l[2]);  // along m
-        f[0] = flow;
-        f[1] = flow * s.u + push * m[0];
-        f[2] = flow * s.v + push * m[1];
-        f[3] = flow * s.w + push * m[2];
-        f[4] = real(0.5) * flow * (s.u * s.u + s.v * s.v + s.w * s.w) + push * volume
-               + acoustic * s.p * real(0.5 / (HX_GAMMA - 1.0));
+        T push = a * (l[1] - l[2]) * inverse_area;  // along m
+        T b = s.rho * real(0.5 / HX_GAMMA);
+        f[0] = b * total;
+        f[1] = b * (total * s.u + push * m[0]);
+        f[2] = b * (total * s.v + push * m[1]);
+        f[3] = b * (total * s.w + push * m[2]);
+        f[4] = b * (real(0.5) * total * (s.u * s.u + s.v * s.v + s.w * s.w) + push * volume
+                    + acoustic * a2 * real(1.0 / (HX_GAMMA - 1.0)));
     }
     // The derivative of the flux along a change of the state
     template <int side, class T> HD static FluxChange<T> change(const StateChange<T> &c, const T *m, T area, T inverse_area) {
