@@ -34,13 +34,14 @@ template <class T> struct StateChange {
 // mass u + along_change du + along_area m, and of energy their sum with u |u|^2/2, u.du and u.m, and `energy`.
 template <class T> struct FluxChange {
     T mass, along_change, along_area, energy;
-    HD void put(const StateChange<T> &c, const T *m, T *f) const {
+    // f = f + it
+    HD void add_to(const StateChange<T> &c, const T *m, T *f) const {
         const Primitive<T> &s = c.state;
-        f[0] = mass;
-        f[1] = mass * s.u + along_change * c.u + along_area * m[0];
-        f[2] = mass * s.v + along_change * c.v + along_area * m[1];
-        f[3] = mass * s.w + along_change * c.w + along_area * m[2];
-        f[4] = mass * c.kinetic + along_change * (s.u * c.u + s.v * c.v + s.w * c.w)
+        f[0] = f[0] + mass;
+        f[1] = f[1] + mass * s.u + along_change * c.u + along_area * m[0];
+        f[2] = f[2] + mass * s.v + along_change * c.v + along_area * m[1];
+        f[3] = f[3] + mass * s.w + along_change * c.w + along_area * m[2];
+        f[4] = f[4] + mass * c.kinetic + along_change * (s.u * c.u + s.v * c.v + s.w * c.w)
                + along_area * (s.u * m[0] + s.v * m[1] + s.w * m[2]) + energy;
     }
 };

@@ -39,11 +39,11 @@ HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const upd
         const T *const m = beside.face, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area, over = reciprocal_root(area2);
         const StateChange<T> c(beside.state, beside.update);
         FluxChange<T> change = flux_splitting::template change<side ? -1 : 1>(c, m, area2 * over, over);
-        T f[block_variables] = {}, g[block_variables];
+        T f[block_variables];
         for (int v = 0; v < block_variables; ++v) f[v] = T(real(0));
         add_viscous_change<side == 0>(c, own, m, beside.face[3], inverse_reynolds, terms.eddies, change, f);
-        change.put(c, m, g);
-        for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + (f[v] + g[v]) : sum[v] - (f[v] + g[v]);
+        change.add_to(c, m, f);
+        for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v] : sum[v] - f[v];
         return;
     }
 #endif

@@ -27,6 +27,13 @@ def test_products_are_those_with_stored_blocks(flux, viscous, space):
         assert 0.0 < np.abs(found - wanted).max() < error * np.abs(wanted).max()
 
 
+def test_derivatives_along_a_change_are_those_of_dual_numbers():
+    """With a viscosity that changes and smoothed eigenvalues: stored blocks are computed by dual numbers."""
+    flow = {"law": "sutherland", "smoothing": 0.3}
+    wanted, found = (swept("cpu", storage, "steger_warming", **flow) for storage in ("fp32", "none"))
+    assert 0.0 < np.abs(found - wanted).max() < 1e-7 * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize("precision", ["fp64", "fp32", "fp16"])
 def test_products_do_not_depend_on_the_backend(precision):
     """In FP16 a few numbers may be rounded to the other side."""
