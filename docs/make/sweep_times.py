@@ -52,6 +52,9 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     if storage == MATRIX_FREE:
         # each colour reads the records of all nodes, but only the time steps of its own nodes
         records = number * (2 * record_numbers(variables, 0) - 1)
+        if precision == "fp16":  # faces of 8 bytes, with their Jacobians, and inverses with a scale
+            records = 2 * (number * variables + 3 * 8) + number
+            inverse = 4 * (variables**2 // 2 + 1)
         return records + inverse + 3 * update + (along if lines else 0)
     block = 8 * neighbour_words(storage, variables)
     forth = inverse + 8 * variables + 2 * update
