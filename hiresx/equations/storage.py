@@ -76,10 +76,11 @@ def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
 
 
 def record_numbers(variables: int, terms: int) -> int:
-    """Return how many numbers of a node are stored for products with blocks that are not stored: its state, the
-    area vectors of three faces, its Jacobian, the `terms` of a turbulence model
-    (`hiresx.equations.system.recorded_terms`) and the time step (kernels/implicit/records.h). `variables`: the number of conservative variables."""
-    return variables + terms + 11
+    """Return how many numbers of a node are stored for products with blocks that are not stored: its state, the area
+    vectors and Jacobians of three faces, its Jacobian, the `terms` of a turbulence model
+    (`hiresx.equations.system.recorded_terms`) and the time step (kernels/implicit/records.h). `variables`: the number
+    of conservative variables."""
+    return variables + terms + 14
 
 
 def packed_reals(numbers: int, precision: SweepPrecision) -> int:

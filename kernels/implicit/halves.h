@@ -44,18 +44,6 @@ HD constexpr int half_place(int word) {
     return word < whole ? word : block_entries - 1 - (word - whole);
 }
 HD float number_in_half(float word, int upper) { return number_of_half(bits_of_single(word) >> 16 * upper); }
-// A number in FP32 rounded to the upper half of its bits, which has 8 bits of the fraction
-HD real in_upper_half(real a) {
-    const unsigned bits = bits_of_single(float(a));
-    return real(single_of_bits((bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u));
-}
-#ifdef HX_CPU
-HD pack in_upper_half(pack a) {
-    pack found = a;
-    for (int lane = 0; lane < lanes_of<pack>; ++lane) set_lane(found, lane, in_upper_half(real(a[lane])));
-    return found;
-}
-#endif
 HD float upper_half(float word) { return single_of_bits(bits_of_single(word) & 0xffff0000u); }
 // product = (the inverse of the node at c) x
 template <class T> HD void multiply_halves(const real *inverses, long long sv, long long c, const T *x, T *product) {

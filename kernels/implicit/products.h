@@ -7,28 +7,24 @@
 #include "halves.h"
 #include "records.h"
 
-// What the flux through the face to a neighbour depends on, besides the record of the node itself: the state of the neighbour, at
-// n, and the area vector of the face along direction d, which the node at `face` has, this one or the other
+// What the flux through the face to a neighbour depends on, besides the state of the node of the record `own` itself: the state
+// of the neighbour, at n, on a side of direction d, and the area vector and the Jacobian of the face, in one of both records
 template <class T> struct recorded_neighbour {
-    T state[block_variables], area[4], jacobian;
-    HD recorded_neighbour(const real *records, stride sv, long long n, long long face, int d) {
-        load_state(records, sv, n, state);
-        load_face(records, sv, face, d, area);
-        if constexpr (!in_halves) jacobian = load_of_record<T>(records, sv, n, record_jacobian);
-    }
-    // of the face between it and the node of the record `own`
-    HD T face_jacobian(const T *own) const {
-        if constexpr (in_halves) return area[3];
-        const T mean = real(0.5) * (own[record_jacobian] + jacobian);
-        return HX_HALF_SWEEPS ? in_upper_half(mean) : mean;
+    T state[block_variables], face[4];
+    HD recorded_neighbour(const T *own, const real *records, stride sv, long long n, int d, int side) {
+        load_numbers<4>(records, sv, n, 0, state);
+        for (int v = 4; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, n, v);
+        if (side == 0) load_face(records, sv, n, d, face);
+        else
+            for (int c = 0; c < 4; ++c) face[c] = own[record_faces + 4 * d + c];
     }
 };
 
 // The same and its update
 template <class T> struct updated_neighbour : recorded_neighbour<T> {
     T update[block_variables];
-    HD updated_neighbour(const real *records, const real *x, stride sv, long long n, long long face, int d)
-        : recorded_neighbour<T>(records, sv, n, face, d) {
+    HD updated_neighbour(const T *own, const real *records, const real *x, stride sv, long long n, int d, int side)
+        : recorded_neighbour<T>(own, records, sv, n, d, side) {
         load_numbers<block_variables>(x, sv, n, 0, update);
     }
 };
@@ -40,12 +36,12 @@ HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const upd
                          real inverse_reynolds, T *sum) {
 #ifdef HX_SPLIT_CHANGE
     if constexpr (block_variables == gas_variables) {
-        const T *const m = beside.area, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area, over = reciprocal_root(area2);
+        const T *const m = beside.face, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area, over = reciprocal_root(area2);
         const StateChange<T> c(beside.state, beside.update);
         FluxChange<T> change = flux_splitting::template change<side ? -1 : 1>(c, m, area2 * over, over);
         T f[block_variables];
         for (int v = 0; v < block_variables; ++v) f[v] = T(real(0));
-        add_viscous_change<side == 0>(c, own, m, beside.face_jacobian(own), inverse_reynolds, terms.eddies, change, f);
+        add_viscous_change<side == 0>(c, own, m, beside.face[3], inverse_reynolds, terms.eddies, change, f);
         change.add_to(c, m, f);
         for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v] : sum[v] - f[v];
         return;
@@ -56,8 +52,8 @@ HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const upd
         here[v] = dual<1, T>(own[v]), there[v] = dual<1, T>(beside.state[v]);
         there[v].slope[0] = beside.update[v];
     }
-    flux_along<side == 0>(side ? here : there, side ? there : here, beside.area, beside.face_jacobian(own), inverse_reynolds,
-                          terms.eddies, terms.known, f);
+    flux_along<side == 0>(side ? here : there, side ? there : here, beside.face, beside.face[3], inverse_reynolds, terms.eddies,
+                          terms.known, f);
     for (int v = 0; v < block_variables; ++v) {
         const T change = f[v].slope[0];
         sum[v] = side ? sum[v] + change : sum[v] - change;
@@ -76,19 +72,18 @@ HD_APART void add_product(const real *own, const recorded_terms<real> &terms, co
 template <class T>
 HD void add_along(const T *own, const recorded_terms<T> &terms, const real *records, const real *x, stride sv, long long at,
                   const int *beside, int d, real inverse_reynolds, T *sum) {
-    const updated_neighbour<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
+    const updated_neighbour<T> before(own, records, x, sv, at + beside[0], d, 0), behind(own, records, x, sv, at + beside[1], d, 1);
     add_product<0>(own, terms, before, d, inverse_reynolds, sum);
     add_product<1>(own, terms, behind, d, inverse_reynolds, sum);
 }
 
 // whole = whole + sign dF/dq by the state of the node itself
 template <int side, class T>
-HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long at, int apart, int d,
+HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long n, int d,
                 real inverse_reynolds, T *whole) {
-    const recorded_neighbour<T> beside(records, sv, at + apart, side ? at : at + apart, d);
-    T area[3], block[block_entries];
-    for (int n = 0; n < 3; ++n) area[n] = beside.area[n];
-    flux_derivative<side == 1>(side ? own : beside.state, side ? beside.state : own, area, beside.face_jacobian(own),
+    const recorded_neighbour<T> beside(own, records, sv, n, d, side);
+    T block[block_entries];
+    flux_derivative<side == 1>(side ? own : beside.state, side ? beside.state : own, beside.face, beside.face[3],
                                inverse_reynolds, terms.eddies, terms.known, block);
     for (int e = 0; e < block_entries; ++e) whole[e] = side ? whole[e] + block[e] : whole[e] - block[e];
 }
@@ -108,16 +103,16 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     for (int e = 0; e < block_entries; ++e) block[e] = T(real(0));
     terms.take_own(own, block);
     if (di != 0) {
-        add_own<0>(own, terms, records, sv, at, node.beside[0], 0, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at, node.beside[1], 0, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at + node.beside[0], 0, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at + node.beside[1], 0, inverse_reynolds, block);
     }
     if (dj != 0) {
-        add_own<0>(own, terms, records, sv, at, node.beside[2], 1, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at, node.beside[3], 1, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at + node.beside[2], 1, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at + node.beside[3], 1, inverse_reynolds, block);
     }
     if (dk != 0) {
-        add_own<0>(own, terms, records, sv, at, node.beside[4], 2, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at, node.beside[5], 2, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at + node.beside[4], 2, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at + node.beside[5], 2, inverse_reynolds, block);
     }
     const T step = own[record_step], on_diagonal = over_cfl + over_time * step / own[record_jacobian];
     for (int e = 0; e < block_entries; ++e) {

@@ -12,25 +12,26 @@ constexpr int record_reals = HX_RECORD_REALS;
 HD swept_real &of_record(real *records, stride sv, long long c, int n) {
     return kept_update(records)[place_of_record<swept_real>(sv, c, n)];
 }
-// Keeps the area vector of a face and, in FP16, its Jacobian (load_face).
+// Keeps the area vector and the Jacobian of a face (load_face)
 HD void keep_face(const real *face, real *records, stride sv, long long c, int d) {
 #if HX_HALF_SWEEPS
     unsigned long long area[3];
-    real kept[3];
+    real kept[4];
     for (int n = 0; n < 3; ++n) kept[n] = to_half(face[n], area[n]);
+    const unsigned bits = bits_of_single(float(face[3])), jacobian = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+    kept[3] = real(single_of_bits(jacobian));
     if constexpr (in_halves) {
-        const unsigned jacobian = bits_of_single(float(in_upper_half(face[3])));
-        swept_real *const words = kept_update(records) + place_of_pair(sv, c, d);
+        swept_real *const words = kept_update(records) + place_of_halves(sv, c, d);
         words[0] = single_of_bits(unsigned(area[1] << 16 | area[0])), words[1] = single_of_bits(jacobian | unsigned(area[2]));
         return;
     }
 #else
     const real *const kept = face;
 #endif
-    for (int n = 0; n < 3; ++n) of_record(records, sv, c, record_areas + 3 * d + n) = swept_real(kept[n]);
+    for (int n = 0; n < 4; ++n) of_record(records, sv, c, record_faces + 4 * d + n) = swept_real(kept[n]);
 }
 
-// The records of a whole array with its ghosts: state, areas and Jacobian. Areas are multiplied by a power of two, `scale`, and
+// The records of a whole array with its ghosts: state, faces and Jacobian. Areas are multiplied by a power of two, `scale`, and
 // volumes with them, so that FP16 holds them. The step is 0, which is that of nodes that product_sweep leaves out. The last
 // ghosts have no face behind them, and no sweep reads that of a node at the end of a row.
 KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv, real scale,
