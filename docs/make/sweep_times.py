@@ -19,7 +19,6 @@ from hiresx.equations.storage import (
     line_words,
     neighbour_words,
     packed_reals,
-    record_numbers,
 )
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
@@ -42,16 +41,19 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     If the sweep goes over grid `lines`, the factors of the lines take the place of two of these blocks (in FP64 only of
     the inverse, which is read twice), and each node has a right-hand side and an intermediate result that are stored in
     between. If the blocks of neighbours are not
-    stored, each colour reads the data from which they are computed instead: the states, areas and Jacobians of all
-    nodes. `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
+    stored, each colour reads the data from which they are computed instead: the states of all nodes and the areas and
+    Jacobians of all faces. `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
     """
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4
     update = number * variables
     along = 8 * 2 * line_words(storage, variables, precision) + inverse * (precision == "fp64") + 4 * update
     if storage == MATRIX_FREE:
-        # each colour reads the records of all nodes, but only the time steps of its own nodes
-        records = number * (2 * record_numbers(variables, 0) - 1)
+        # each colour reads the states and faces of all nodes, but only the time steps of its own nodes
+        records = number * (2 * (variables + 12) + 1)
+        if precision == "fp16":  # faces of 8 bytes, and inverses with a scale
+            records = 2 * (number * variables + 3 * 8) + number
+            inverse = 4 * (variables**2 // 2 + 1)
         return records + inverse + 3 * update + (along if lines else 0)
     block = 8 * neighbour_words(storage, variables)
     forth = inverse + 8 * variables + 2 * update

@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
-from hiresx.solver.coloured_arrays import in_precision
+from hiresx.solver.coloured_arrays import in_halves, in_precision
 from hiresx.solver.face_blocks import FaceBlocks
 from hiresx.solver.product_sweeps import ProductSweeps
 from hiresx.solver.sweep_colours import NODES
@@ -45,8 +45,11 @@ class ProductNodes(ProductSweeps):
         variables = s.equations.variables
         backend = self._blocks.backend
         kept = backend.to_host(s.array("sweep_inverses"))
-        found = in_precision(kept, variables**2, s.layout.sweep_precision, backend.chunk_bytes)
-        yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
+        if backend.chunk_bytes and s.layout.sweep_precision == "fp16":
+            yield s.interior(in_halves(kept, variables))
+        else:
+            found = in_precision(kept, variables**2, s.layout.sweep_precision, backend.chunk_bytes)
+            yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
 
     def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:
         yield self._of_colour("product_sweep", s, colour, _FIELDS)

@@ -9,23 +9,53 @@
 #if HX_MATRIX_FREE
 constexpr int record_reals = HX_RECORD_REALS;
 
-// The records of a whole array with its ghosts: state, areas and Jacobian. The step is 0, which is that of nodes that
-// product_sweep leaves out.
-KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<block_variables> q,
-       const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
+HD swept_real &of_record(real *records, stride sv, long long c, int n) {
+    return kept_update(records)[place_of_record<swept_real>(sv, c, n)];
+}
+// Keeps the area vector and the Jacobian of a face (load_face)
+HD void keep_face(const real *face, real *records, stride sv, long long c, int d) {
+#if HX_HALF_SWEEPS
+    unsigned long long area[3];
+    real kept[4];
+    for (int n = 0; n < 3; ++n) kept[n] = to_half(face[n], area[n]);
+    const unsigned bits = bits_of_single(float(face[3])), jacobian = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+    kept[3] = real(single_of_bits(jacobian));
+    if constexpr (in_halves) {
+        swept_real *const words = kept_update(records) + place_of_halves(sv, c, d);
+        words[0] = single_of_bits(unsigned(area[1] << 16 | area[0])), words[1] = single_of_bits(jacobian | unsigned(area[2]));
+        return;
+    }
+#else
+    const real *const kept = face;
+#endif
+    for (int n = 0; n < 4; ++n) of_record(records, sv, c, record_faces + 4 * d + n) = swept_real(kept[n]);
+}
+
+// The records of a whole array with its ghosts: state, faces and Jacobian. Areas are multiplied by a power of two, `scale`, and
+// volumes with them, so that FP16 holds them. The step is 0, which is that of nodes that product_sweep leaves out. The last
+// ghosts have no face behind them, and no sweep reads that of a node at the end of a row.
+KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv, real scale,
+       const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    const auto record = numbers_at<record_numbers>(records, sv, c);
-    for (int v = 0; v < block_variables; ++v) record[record_place(v)] = swept_real(q[v * sv + p]);
-    for (int n = 0; n < 9; ++n) record[record_place(record_areas + n)] = swept_real(m[n * sv + p]);
-    record[record_place(record_jacobian)] = swept_real(jacobian[p]);
-    record[record_place(record_step)] = swept_real(0);
+    for (int v = 0; v < block_variables; ++v) of_record(records, sv, c, v) = swept_real(q[v * sv + p]);
+    const int apart[3] = {di, dj, dk};
+    for (int d = 0; d < 3; ++d) {
+        const long long behind = p + apart[d] < sv ? p + apart[d] : p;
+        real face[4];
+        for (int n = 0; n < 3; ++n)
+            face[n] = real(0.5) * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
+        face[3] = real(0.5) / scale * (real(jacobian[p]) + real(jacobian[behind]));
+        keep_face(face, records, sv, c, d);
+    }
+    of_record(records, sv, c, record_jacobian) = swept_real(jacobian[p] / scale);
+    of_record(records, sv, c, record_step) = swept_real(0);
 }
 
 // The step of a node without stored blocks: its time step over its volume.
-KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian, const_field<1> dt,
-       const int *numbers, field<record_reals> records) {
+KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, real scale, const_work_field<1> jacobian,
+       const_field<1> dt, const int *numbers, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    if (numbers[p] < 0) numbers_at<record_numbers>(records, sv, c)[record_place(record_step)] = swept_real(dt[p] * jacobian[p]);
+    if (numbers[p] < 0) of_record(records, sv, c, record_step) = swept_real(dt[p] * jacobian[p] / scale);
 }
 
 #if HX_EDDY_FIELDS
@@ -51,9 +81,38 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
     found[0] = terms.eddies;
 #endif
     for (int n = record_terms; n < record_step; ++n)
-        numbers_at<record_numbers>(records, sv, c)[record_place(n)] = swept_real(found[n - record_terms]);
+        of_record(records, sv, c, n) = swept_real(found[n - record_terms]);
 }
 #endif
+
+// Keeps an inverse in FP16. The sum of the sizes of its entries is kept between 2^14 and 2^15, so that entries down to 2^-28 of
+// it have 11 bits. Where this sum is no number, no entry is one.
+#if HX_HALF_SWEEPS
+template <class Kept> HD void keep_inverse_of(const real *inverse, const Kept &kept) {
+    real sum = real(0);
+    for (int e = 0; e < block_entries; ++e) sum += absolute(inverse[e]);
+    const int exponent = int(bits_of(sum) >> 52) - 1023 - 14, power = exponent < -126 ? -126 : exponent < 128 ? exponent : 128;
+    const real over = number_of_bits((unsigned long long)(1023 - power) << 52);
+    const unsigned unit = power < 128 ? unsigned(127 + power) << 23 : 0x7fc00000u;
+    unsigned long long bits[2 * half_words] = {};
+    for (int e = 0; e < block_entries; ++e) {
+        const real entry = to_half(over * inverse[e], bits[e]);
+        if (!in_halves) kept[e] = swept_real(real(single_of_bits(unit)) * entry);
+    }
+    if (!in_halves) return;
+    bits[2 * half_words - 1] = unit >> 16;
+    for (int w = 0; w < half_words; ++w) kept[half_place(w)] = single_of_bits(unsigned(bits[2 * w + 1] << 16 | bits[2 * w]));
+}
+#else
+template <class Kept> HD void keep_inverse_of(const real *inverse, const Kept &kept) {
+    for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(inverse[e]);
+}
+#endif
+// An entry of an inverse
+template <class Kept> HD real inverse_entry(const Kept &kept, int e) {
+    if constexpr (!in_halves) return real(kept[e]);
+    else return real(number_in_half(float(kept[half_place(e / 2)]), e % 2)) * real(upper_half(float(kept[half_place(half_words - 1)])));
+}
 
 // The inverse of the diagonal block of each node, in FP64: of a node with stored blocks that of `blocks`, of all others that
 // which diagonal_blocks (products.h) has left at the place of the inverse.
@@ -64,7 +123,7 @@ KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, c
     real block[block_entries];
     for (int e = 0; e < block_entries; ++e) block[e] = numbers[p] < 0 ? real(kept[e]) : blocks[e * sv + c];
     invert_block(block);
-    for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(block[e]);
+    keep_inverse_of(block, kept);
 }
 
 // As colour_sweep (nodes.h), for the nodes with stored blocks that have one colour: which[i] is the number of a node among
@@ -84,7 +143,7 @@ KERNEL(face_sweep, int i, int j, int k, const int *which, const int *nodes, int 
     const auto inverse = numbers_at<block_entries>(inverses, sv, node.at);
     for (int a = 0; a < block_variables; ++a) {
         real found = real(0);
-        for (int b = 0; b < block_variables; ++b) found += real(inverse[a * block_variables + b]) * rest[b];
+        for (int b = 0; b < block_variables; ++b) found += inverse_entry(inverse, a * block_variables + b) * rest[b];
         numbers_at<block_variables>(update, sv, node.at)[a] = swept_real(found);
     }
 }
