@@ -58,7 +58,7 @@ BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
 BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1, 1))
 # A kernel of the implicit integrator that reads many numbers of a node (H200, 128^3, FP32, inviscid Steger-Warming
 # flux: 0.091 ns per node and sweep with 32x2x2, 0.087 with this one).
-BLOCKS["product_sweep"] = (64, 2, 1)
+BLOCKS |= dict.fromkeys(("product_sweep", "split_sweep"), (64, 2, 1))
 # Small blocks, so that few threads wait for the last ones (H200, 128^3, FP32: 0.234 ns per node and sweep with 32x2x2,
 # 0.229 with this one).
 BLOCKS["colour_sweep"] = (64, 1, 1)
@@ -67,7 +67,7 @@ BLOCKS["colour_sweep"] = (64, 1, 1)
 OF_LINES = {"factor_lines": (32, 1, 1)}
 
 # Kernels for packs that may visit a node twice: what they write does not depend on it.
-REPEATABLE = ("product_sweep", "product_right", "diagonal_blocks", "implicit_blocks")
+REPEATABLE = ("product_sweep", "split_sweep", "product_right", "diagonal_blocks", "implicit_blocks")
 
 # Kernels with stencils along j and k, and the number of blocks along j in a slab. Blocks visit a slab plane by plane,
 # so that the data a stencil along k reads again are still in the L2 cache, which does not hold seven whole planes of

@@ -35,16 +35,16 @@ class ProductSweeps(Sweeps, ABC):
             "update": variables,
         }  # fmt: skip
 
-    def _record(self) -> None:
-        """Record the current state."""
+    def _record(self, over_cfl: float, over_time: float) -> None:
+        """Record the current state, with the contributions to the diagonal blocks that `factor` describes."""
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             common = {"sv": s.variable_stride, "records": s.array("sweep_records"), "scale": self._scale}
             self._program.launch(
                 "record_nodes", s.shape[::-1], o=0, sj=s.strides[1], sk=s.strides[2], q=s.q, m=s.metrics,
-                jacobian=s.jacobian, **s.derivative_strides, **common,
+                jacobian=s.jacobian, inverse_reynolds=self._inverse_reynolds, **s.derivative_strides, **common,
             )  # fmt: skip
             common |= {**s.place, "numbers": faces.numbers}
-            self._program.launch("record_steps", s.size, jacobian=s.jacobian, dt=s.dt, **common)
+            self._program.launch("record_steps", s.size, jacobian=s.jacobian, dt=s.dt, over_cfl=over_cfl, over_time=over_time, **common)
             if "record_turbulence" in self._program.signatures:
                 self._program.launch(
                     "record_turbulence", s.size, inverse_reynolds=self._inverse_reynolds,
@@ -100,5 +100,5 @@ class ProductSweeps(Sweeps, ABC):
         arrays = {name: s.view(f"sweep_{name}", self._numbers[name], kind) for name in fields}
         return self._products.call(
             kernel, extent, **s.place, **s.derivative_strides, sv=s.variable_stride,
-            inverse_reynolds=self._inverse_reynolds, **arrays, **given,
+            **arrays, **given,
         )  # fmt: skip

@@ -76,6 +76,13 @@ template <class T> HD void load_chunk_once(const real *p, T *found) { *found = l
 template <class Mask, class T> HD void store_chunk_where(Mask mask, real *p, const T *given) { store_where(mask, p, *given); }
 #endif
 
+// One of a right-hand side, which is not read again soon
+#if defined(HX_CPU)
+template <class T> HD T load_right(const real *p) { return load<T>(p); }
+#else
+template <class T> HD T load_right(const real *p) { return load_once(p); }
+#endif
+
 // use(n, number first + n) for `count` numbers of the node at c, one after the other: whole chunks, or all that the node has
 template <int count, class T, class Use>
 HD void each_number(const real *numbers, long long sv, long long c, int first, const Use &use) {

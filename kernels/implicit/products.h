@@ -6,26 +6,25 @@
 #include "flux_columns.h"
 #include "halves.h"
 #include "records.h"
+#include "split_jacobian.h"
 
-// What the flux through the face to a neighbour depends on, besides the state of the node of the record `own` itself: the state
-// of the neighbour, at n, on a side of direction d, and the area vector and the Jacobian of the face, in one of both records
+// What the flux through the face to a neighbour depends on, besides the state of the node at `at` itself: the state of the
+// neighbour, `beside` it, on a side of direction d, and the area vector and the Jacobian of the face, in one of both records
 template <class T> struct recorded_neighbour {
     T state[block_variables], face[4];
-    HD recorded_neighbour(const T *own, const real *records, stride sv, long long n, int d, int side) {
-        load_numbers<4>(records, sv, n, 0, state);
-        for (int v = 4; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, n, v);
-        if (side == 0) load_face(records, sv, n, d, face);
-        else
-            for (int c = 0; c < 4; ++c) face[c] = own[record_faces + 4 * d + c];
+    HD recorded_neighbour(const real *records, stride sv, long long at, int beside, int d, int side) {
+        load_numbers<4>(records, sv, at + beside, 0, state);
+        for (int v = 4; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, at + beside, v);
+        load_face(records, sv, side ? at : at + beside, d, face);
     }
 };
 
 // The same and its update
 template <class T> struct updated_neighbour : recorded_neighbour<T> {
     T update[block_variables];
-    HD updated_neighbour(const T *own, const real *records, const real *x, stride sv, long long n, int d, int side)
-        : recorded_neighbour<T>(own, records, sv, n, d, side) {
-        load_numbers<block_variables>(x, sv, n, 0, update);
+    HD updated_neighbour(const real *records, const real *x, stride sv, long long at, int beside, int d, int side)
+        : recorded_neighbour<T>(records, sv, at, beside, d, side) {
+        load_numbers<block_variables>(x, sv, at + beside, 0, update);
     }
 };
 
@@ -72,23 +71,23 @@ HD_APART void add_product(const real *own, const recorded_terms<real> &terms, co
 template <class T>
 HD void add_along(const T *own, const recorded_terms<T> &terms, const real *records, const real *x, stride sv, long long at,
                   const int *beside, int d, real inverse_reynolds, T *sum) {
-    const updated_neighbour<T> before(own, records, x, sv, at + beside[0], d, 0), behind(own, records, x, sv, at + beside[1], d, 1);
+    const updated_neighbour<T> before(records, x, sv, at, beside[0], d, 0), behind(records, x, sv, at, beside[1], d, 1);
     add_product<0>(own, terms, before, d, inverse_reynolds, sum);
     add_product<1>(own, terms, behind, d, inverse_reynolds, sum);
 }
 
 // whole = whole + sign dF/dq by the state of the node itself
 template <int side, class T>
-HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long n, int d,
+HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long at, int beside, int d,
                 real inverse_reynolds, T *whole) {
-    const recorded_neighbour<T> beside(own, records, sv, n, d, side);
+    const recorded_neighbour<T> other(records, sv, at, beside, d, side);
     T block[block_entries];
-    flux_derivative<side == 1>(side ? own : beside.state, side ? beside.state : own, beside.face, beside.face[3],
+    flux_derivative<side == 1>(side ? own : other.state, side ? other.state : own, other.face, other.face[3],
                                inverse_reynolds, terms.eddies, terms.known, block);
     for (int e = 0; e < block_entries; ++e) whole[e] = side ? whole[e] + block[e] : whole[e] - block[e];
 }
 
-#if !HX_STORED_DIRECTIONS
+#if !HX_STORED_DIRECTIONS && !HX_SPLIT_SWEEPS
 // The diagonal blocks of the nodes of one colour that are swept so, as those of implicit_blocks (blocks.h), in the place of their
 // inverses; i counts the places of a colour in a row, which may be one too many.
 VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
@@ -103,16 +102,16 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     for (int e = 0; e < block_entries; ++e) block[e] = T(real(0));
     terms.take_own(own, block);
     if (di != 0) {
-        add_own<0>(own, terms, records, sv, at + node.beside[0], 0, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at + node.beside[1], 0, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at, node.beside[0], 0, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at, node.beside[1], 0, inverse_reynolds, block);
     }
     if (dj != 0) {
-        add_own<0>(own, terms, records, sv, at + node.beside[2], 1, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at + node.beside[3], 1, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at, node.beside[2], 1, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at, node.beside[3], 1, inverse_reynolds, block);
     }
     if (dk != 0) {
-        add_own<0>(own, terms, records, sv, at + node.beside[4], 2, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at + node.beside[5], 2, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at, node.beside[4], 2, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at, node.beside[5], 2, inverse_reynolds, block);
     }
     const T step = own[record_step], on_diagonal = over_cfl + over_time * step / own[record_jacobian];
     for (int e = 0; e < block_entries; ++e) {
@@ -122,11 +121,6 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     store_numbers_where<block_entries>(step > T(real(0)), inverses, sv, at, block);
 }
 
-#if defined(HX_CPU)
-template <class T> HD T load_right(const real *p) { return load<T>(p); }
-#else
-template <class T> HD T load_right(const real *p) { return load_once(p); }
-#endif
 // found = (the inverse of the diagonal block of the node at c) rest
 template <class T> HD void multiply_inverse(const real *inverses, stride sv, long long c, const T *rest, T *found) {
     if constexpr (in_halves) {

@@ -10,6 +10,14 @@ constexpr int record_numbers = HX_RECORD_NUMBERS;
 constexpr int record_faces = block_variables, record_jacobian = record_faces + 12, record_terms = record_jacobian + 1;
 constexpr int record_step = record_numbers - 1;
 
+// Sweeps with a split Jacobian (split_jacobian.h) have records of their own: velocity and sound speed in place of the first four
+// of the state, 1/density in place of the fifth; in place of the Jacobian of a face its product with the viscosity there over Re,
+// in place of that of the node what the diagonal has besides fluxes, over the step, and 1/step in place of the step.
+#if defined(HX_SPLIT_JACOBIAN) && HX_MATRIX_FREE && !HX_STORED_DIRECTIONS && !HX_EDDY_FIELDS && !HX_SCALARS
+#define HX_SPLIT_SWEEPS 1
+constexpr int record_shift = record_jacobian;
+#endif
+
 // Where number n of a record is kept among them. Four and four of them are in chunks of 16 bytes: the first four of the state,
 // and those of each face. In FP16 a face has two words of 32 bits, side by side, and the six words of the faces of all nodes are
 // behind the first chunk, followed by a row of each other number.

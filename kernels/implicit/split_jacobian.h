@@ -1,0 +1,148 @@
+// Sweeps over single nodes without stored blocks for a flux whose Jacobian is split by the signs of its eigenvalues
+// (HX_SPLIT_JACOBIAN): A = R L R^-1 = A+ + A-, each with the state of one node and the area vector of the face. Changes of the
+// conserved variables are written as y: that of the pressure over the sound speed c, that of momentum less the velocity times
+// that of the density, and s, that of the density less that of the pressure over c^2. For these, A and the thin-layer viscous
+// terms are symmetric (S. Abarbanel and D. Gottlieb, J. Comput. Phys. 41, 1-33, 1981), and the density is in the viscous ones
+// alone. So the diagonal block of a node takes ten numbers and is solved exactly where it is needed.
+#pragma once
+#include "records.h"
+
+#if HX_SPLIT_SWEEPS
+// A state, and changes about it
+template <class T> struct SymmetricVariables {
+    T u[3], c, over_c, kinetic;  // kinetic: energy per mass
+    HD SymmetricVariables(const T *state) : c(state[3]), over_c(reciprocal(c)) {
+        for (int n = 0; n < 3; ++n) u[n] = state[n];
+        kinetic = real(0.5) * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
+    }
+    // y: pressure, three of momentum, s, of a change of the conserved variables
+    HD void from_conserved(const T *x, T *y) const {
+        y[0] = gas_gamma_1 * over_c * (x[4] - (u[0] * x[1] + u[1] * x[2] + u[2] * x[3]) + kinetic * x[0]);
+        for (int n = 0; n < 3; ++n) y[n + 1] = x[n + 1] - u[n] * x[0];
+        y[4] = x[0] - over_c * y[0];
+    }
+    HD void to_conserved(const T *y, T *x) const {
+        x[0] = y[4] + over_c * y[0];
+        for (int n = 0; n < 3; ++n) x[n + 1] = y[n + 1] + u[n] * x[0];
+        x[4] = real(1.0 / (HX_GAMMA - 1.0)) * c * y[0] + (u[0] * y[1] + u[1] * y[2] + u[2] * y[3]) + kinetic * x[0];
+    }
+};
+
+// The face of a node on one side: the area vector `out` of it, and the eigenvalues of the Jacobian there, those that leave the
+// node (sign 1) or enter it (sign -1): that of the velocity alone, and half the sum and the difference of both others
+template <int sign, class T> struct SplitEigenvalues {
+    T flow, sum, difference;
+    HD static T part(T value, T sound) {
+        if constexpr (HX_FLUX_SMOOTHING > 0.0)
+            return real(0.5) * (value + real(sign) * square_root(value * value + real(HX_FLUX_SMOOTHING * HX_FLUX_SMOOTHING) * sound * sound));
+        (void)sound;
+        return sign > 0 ? larger(value, T(real(0))) : smaller(value, T(real(0)));
+    }
+    HD SplitEigenvalues(const SymmetricVariables<T> &at, const T *out, T area) {
+        const T volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2], sound = at.c * area;
+        const T more = part(volume + sound, sound), less = part(volume - sound, sound);
+        flow = part(volume, sound), sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
+    }
+};
+
+// The equations of a node over its step, without the terms of its neighbours
+template <class T> struct SymmetricDiagonal {
+    T pressure, flow, heat, cross[3], xx, yy, zz, xy, xz, yz;
+    HD SymmetricDiagonal(T shift) : pressure(shift), flow(shift), heat(real(0)), xx(shift), yy(shift), zz(shift) {
+        xy = xz = yz = cross[0] = cross[1] = cross[2] = T(real(0));
+    }
+    // Adds a face. spread: its viscosity and Jacobian over Re, and over the density
+    HD void add(const SymmetricVariables<T> &at, const T *out, T area2, T area, T over_area, T spread) {
+        const SplitEigenvalues<1, T> found(at, out, area);
+        const T along = over_area * over_area * (found.sum - found.flow) + real(1.0 / 3.0) * spread;
+        const T both = found.flow + spread * area2, push = over_area * found.difference;
+        pressure = pressure + found.sum, flow = flow + found.flow, heat = heat + real(1.0 / HX_PRANDTL) * spread * area2;
+        for (int n = 0; n < 3; ++n) cross[n] = cross[n] + push * out[n];
+        const T x = along * out[0], y = along * out[1], z = along * out[2];
+        xx = xx + (both + x * out[0]), yy = yy + (both + y * out[1]), zz = zz + (both + z * out[2]);
+        xy = xy + x * out[1], xz = xz + x * out[2], yz = yz + y * out[2];
+    }
+    // y = the solution for the right-hand side y. s and the change of the pressure are coupled by the conduction of heat alone.
+    HD void solve(const SymmetricVariables<T> &at, T *y) const {
+        const T over_s = reciprocal(flow + heat), share = heat * over_s;
+        const T p = pressure + gas_gamma_1 * share * flow, right = y[0] + at.c * share * y[4];
+        // the momentum first, by symmetric elimination, then the pressure
+        const T over_x = reciprocal(xx), x1 = over_x * xy, x2 = over_x * xz, x3 = over_x * cross[0];
+        const T y1 = yy - x1 * xy, y2 = yz - x1 * xz, y3 = cross[1] - x1 * cross[0], over_y = reciprocal(y1);
+        const T z2 = over_y * y2, z3 = over_y * y3;
+        const T w2 = zz - x2 * xz - z2 * y2, w3 = cross[2] - x2 * cross[0] - z2 * y3, over_z = reciprocal(w2), v3 = over_z * w3;
+        const T last = p - x3 * cross[0] - z3 * y3 - v3 * w3;
+        const T b = y[1], c = y[2] - x1 * b, d = y[3] - x2 * b - z2 * c;
+        y[0] = (right - x3 * b - z3 * c - v3 * d) * reciprocal(last);
+        y[3] = over_z * d - v3 * y[0];
+        y[2] = over_y * c - z2 * y[3] - z3 * y[0];
+        y[1] = over_x * b - x1 * y[2] - x2 * y[3] - x3 * y[0];
+        y[4] = over_s * y[4] + gas_gamma_1 * at.over_c * share * y[0];
+    }
+};
+
+// sum = sum + the product of the block of a neighbour with its update x
+template <class T>
+HD void add_split(const T *state, const T *x, const T *out, T area2, T area, T over_area, T conduction, T *sum) {
+    const SymmetricVariables<T> at(state);
+    const SplitEigenvalues<-1, T> found(at, out, area);
+    T y[block_variables], f[block_variables], change[block_variables];
+    at.from_conserved(x, y);
+    const T spread = conduction * state[4], normal = out[0] * y[1] + out[1] * y[2] + out[2] * y[3];
+    const T both = found.flow - spread * area2;
+    const T along = (over_area * over_area * (found.sum - found.flow) - real(1.0 / 3.0) * spread) * normal + over_area * found.difference * y[0];
+    const T heat = real(1.0 / HX_PRANDTL) * spread * area2 * (gas_gamma_1 * y[0] - at.c * y[4]);
+    f[0] = found.sum * y[0] + over_area * found.difference * normal - heat;
+    for (int n = 0; n < 3; ++n) f[n + 1] = both * y[n + 1] + along * out[n];
+    f[4] = found.flow * y[4] + at.over_c * heat;
+    at.to_conserved(f, change);
+    for (int v = 0; v < block_variables; ++v) sum[v] = sum[v] + change[v];
+}
+
+// What the sides of a node along one direction contribute to its equations
+template <class T> struct split_side {
+    T state[block_variables], update[block_variables], face[4];
+    HD split_side(const real *records, const real *x, stride sv, long long n, long long of_face, int d) {
+        load_numbers<4>(records, sv, n, 0, state);
+        state[4] = load_of_record<T>(records, sv, n, 4);
+        load_face(records, sv, of_face, d, face);
+        load_numbers<block_variables>(x, sv, n, 0, update);
+    }
+    template <int side> HD void add(const SymmetricVariables<T> &own, T over_density, SymmetricDiagonal<T> &diagonal, T *sum) {
+        const T area2 = face[0] * face[0] + face[1] * face[1] + face[2] * face[2] + no_area, over_area = reciprocal_root(area2);
+        const T area = area2 * over_area;
+        for (int n = 0; n < 3 && side == 0; ++n) face[n] = -face[n];
+        diagonal.add(own, face, area2, area, over_area, face[3] * over_density);
+        add_split(state, update, face, area2, area, over_area, face[3], sum);
+    }
+};
+template <class T>
+HD void add_sides(const SymmetricVariables<T> &own, T over_density, const real *records, const real *x, stride sv, long long at,
+                  const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
+    split_side<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
+    before.template add<0>(own, over_density, diagonal, sum);
+    behind.template add<1>(own, over_density, diagonal, sum);
+}
+
+// The nodes of one colour, as product_sweep (products.h)
+VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
+              const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {
+    const int column = 2 * i + ((j + k + first + colour) & 1);
+    const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
+    const long long at = node.at;
+    T state[4], sum[block_variables], rest[block_variables], y[block_variables];
+    load_numbers<4>(records, sv, at, 0, state);
+    const T over_density = load_of_record<T>(records, sv, at, 4), over_step = load_of_record<T>(records, sv, at, record_step);
+    const SymmetricVariables<T> own(state);
+    SymmetricDiagonal<T> diagonal(load_of_record<T>(records, sv, at, record_shift));
+    for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
+    if (di != 0) add_sides(own, over_density, records, update, sv, at, node.beside, 0, diagonal, sum);
+    if (dj != 0) add_sides(own, over_density, records, update, sv, at, node.beside + 2, 1, diagonal, sum);
+    if (dk != 0) add_sides(own, over_density, records, update, sv, at, node.beside + 4, 2, diagonal, sum);
+    for (int v = 0; v < block_variables; ++v) rest[v] = over_step * load_right<T>(right + v * sv + at) - sum[v];
+    own.from_conserved(rest, y);
+    diagonal.solve(own, y);
+    own.to_conserved(y, rest);
+    store_numbers_where<block_variables>(over_step > T(real(0)), update, sv, at, rest);
+}
+#endif
