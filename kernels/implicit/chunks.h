@@ -89,7 +89,7 @@ HD void each_number(const real *numbers, long long sv, long long c, int first, c
     constexpr int size = of_chunk<real>, whole = count / size * size;
     for (int n = 0; n < whole; n += size) {
         T chunk[size];
-        load_chunk(numbers + ((first + n) / size * sv + c) * size, chunk);
+        load_chunk(numbers + (first + n) / size * sv * size + c * size, chunk);
         for (int a = 0; a < size; ++a) use(n + a, chunk[a]);
     }
     for (int n = whole; n < count; ++n) use(n, load<T>(numbers + (first + n) * sv + c));
@@ -101,6 +101,6 @@ template <int count, class T> HD void load_numbers(const real *numbers, long lon
 template <int count, class Mask, class T>
 HD void store_numbers_where(Mask mask, real *numbers, long long sv, long long c, const T *given) {
     constexpr int size = of_chunk<real>, whole = count / size * size;
-    for (int n = 0; n < whole; n += size) store_chunk_where(mask, numbers + (n / size * sv + c) * size, given + n);
+    for (int n = 0; n < whole; n += size) store_chunk_where(mask, numbers + n / size * sv * size + c * size, given + n);
     for (int n = whole; n < count; ++n) store_where(mask, numbers + n * sv + c, given[n]);
 }

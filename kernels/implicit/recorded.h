@@ -41,7 +41,7 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
     for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
 #if HX_SPLIT_SWEEPS
     const Primitive<real> s = primitive(state);
-    const real kept[] = {s.u, s.v, s.w, square_root(gas_gamma * s.p * s.volume), s.volume};
+    const real kept[] = {s.u, s.v, s.w, square_root(gas_gamma * s.p * s.volume), real(1)};
 #else
     const real *const kept = state;
     (void)inverse_reynolds;
@@ -58,7 +58,7 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
         real other[block_variables];
         for (int v = 0; v < block_variables; ++v) other[v] = q[v * sv + behind];
         const Primitive<real> r = primitive(other);
-        face[3] *= inverse_reynolds * viscosity(real(0.5) * gas_gamma * (s.p * s.volume + r.p * r.volume));
+        face[3] *= inverse_reynolds * viscosity(real(0.5) * gas_gamma * (s.p * s.volume + r.p * r.volume)) * real(2) / (s.rho + r.rho);
 #elif HX_SPLIT_SWEEPS
         face[3] = real(0);
 #endif

@@ -15,7 +15,7 @@ constexpr int record_step = record_numbers - 1;
 // in place of that of the node what the diagonal has besides fluxes, over the step, and 1/step in place of the step.
 #if defined(HX_SPLIT_JACOBIAN) && HX_MATRIX_FREE && !HX_STORED_DIRECTIONS && !HX_EDDY_FIELDS && !HX_SCALARS
 #define HX_SPLIT_SWEEPS 1
-constexpr int record_shift = record_jacobian;
+constexpr int record_shift = 4;
 #endif
 
 // Where number n of a record is kept among them. Four and four of them are in chunks of 16 bytes: the first four of the state,

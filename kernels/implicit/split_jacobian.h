@@ -83,12 +83,12 @@ template <class T> struct SymmetricDiagonal {
 
 // sum = sum + the product of the block of a neighbour with its update x
 template <class T>
-HD void add_split(const T *state, const T *x, const T *out, T area2, T area, T over_area, T conduction, T *sum) {
+HD void add_split(const T *state, const T *x, const T *out, T area2, T area, T over_area, T spread, T *sum) {
     const SymmetricVariables<T> at(state);
     const SplitEigenvalues<-1, T> found(at, out, area);
     T y[block_variables], f[block_variables], change[block_variables];
     at.from_conserved(x, y);
-    const T spread = conduction * state[4], normal = out[0] * y[1] + out[1] * y[2] + out[2] * y[3];
+    const T normal = out[0] * y[1] + out[1] * y[2] + out[2] * y[3];
     const T both = found.flow - spread * area2;
     const T along = (over_area * over_area * (found.sum - found.flow) - real(1.0 / 3.0) * spread) * normal + over_area * found.difference * y[0];
     const T heat = real(1.0 / HX_PRANDTL) * spread * area2 * (gas_gamma_1 * y[0] - at.c * y[4]);
@@ -101,27 +101,26 @@ HD void add_split(const T *state, const T *x, const T *out, T area2, T area, T o
 
 // What the sides of a node along one direction contribute to its equations
 template <class T> struct split_side {
-    T state[block_variables], update[block_variables], face[4];
-    HD split_side(const real *records, const real *x, stride sv, long long n, long long of_face, int d) {
+    T state[4], update[block_variables], face[4];
+    HD split_side(const real *records, const real *x, stride sv, int n, int of_face, int d) {
         load_numbers<4>(records, sv, n, 0, state);
-        state[4] = load_of_record<T>(records, sv, n, 4);
         load_face(records, sv, of_face, d, face);
         load_numbers<block_variables>(x, sv, n, 0, update);
     }
-    template <int side> HD void add(const SymmetricVariables<T> &own, T over_density, SymmetricDiagonal<T> &diagonal, T *sum) {
+    template <int side> HD void add(const SymmetricVariables<T> &own, SymmetricDiagonal<T> &diagonal, T *sum) {
         const T area2 = face[0] * face[0] + face[1] * face[1] + face[2] * face[2] + no_area, over_area = reciprocal_root(area2);
         const T area = area2 * over_area;
         for (int n = 0; n < 3 && side == 0; ++n) face[n] = -face[n];
-        diagonal.add(own, face, area2, area, over_area, face[3] * over_density);
+        diagonal.add(own, face, area2, area, over_area, face[3]);
         add_split(state, update, face, area2, area, over_area, face[3], sum);
     }
 };
 template <class T>
-HD void add_sides(const SymmetricVariables<T> &own, T over_density, const real *records, const real *x, stride sv, long long at,
+HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
                   const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
     split_side<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
-    before.template add<0>(own, over_density, diagonal, sum);
-    behind.template add<1>(own, over_density, diagonal, sum);
+    before.template add<0>(own, diagonal, sum);
+    behind.template add<1>(own, diagonal, sum);
 }
 
 // The nodes of one colour, as product_sweep (products.h)
@@ -129,16 +128,16 @@ VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int sj, int sk, int di, i
               const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {
     const int column = 2 * i + ((j + k + first + colour) & 1);
     const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
-    const long long at = node.at;
+    const int at = int(node.at);
     T state[4], sum[block_variables], rest[block_variables], y[block_variables];
     load_numbers<4>(records, sv, at, 0, state);
-    const T over_density = load_of_record<T>(records, sv, at, 4), over_step = load_of_record<T>(records, sv, at, record_step);
+    const T over_step = load_of_record<T>(records, sv, at, record_step);
     const SymmetricVariables<T> own(state);
     SymmetricDiagonal<T> diagonal(load_of_record<T>(records, sv, at, record_shift));
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
-    if (di != 0) add_sides(own, over_density, records, update, sv, at, node.beside, 0, diagonal, sum);
-    if (dj != 0) add_sides(own, over_density, records, update, sv, at, node.beside + 2, 1, diagonal, sum);
-    if (dk != 0) add_sides(own, over_density, records, update, sv, at, node.beside + 4, 2, diagonal, sum);
+    if (di != 0) add_sides(own, records, update, sv, at, node.beside, 0, diagonal, sum);
+    if (dj != 0) add_sides(own, records, update, sv, at, node.beside + 2, 1, diagonal, sum);
+    if (dk != 0) add_sides(own, records, update, sv, at, node.beside + 4, 2, diagonal, sum);
     for (int v = 0; v < block_variables; ++v) rest[v] = over_step * load_right<T>(right + v * sv + at) - sum[v];
     own.from_conserved(rest, y);
     diagonal.solve(own, y);
