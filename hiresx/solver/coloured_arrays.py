@@ -50,23 +50,6 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
     return in_grid_order(ordered.reshape(numbers, *kept.shape[1:]))
 
 
-def in_halves(kept: Reals, variables: int) -> np.ndarray:
-    """Convert the stored inverses of a GPU in FP16 (kernels/implicit/halves.h) to an array (row, column, k, j, i) of
-    float32, in the order of the grid. `kept`: the stored array, as in `in_precision`, of `variables` conservative
-    variables."""
-    entries, numbers = variables**2, variables**2 // 2 + 1
-    nodes, whole = kept[0].size, numbers // 4 * 4
-    values = kept.reshape(-1).view(np.uint32)
-    chunks = values[: whole * nodes].reshape(-1, nodes, 4).swapaxes(1, 2).reshape(whole, nodes)
-    node, filled = np.arange(nodes), entries // 4 * 4
-    words = [*chunks]
-    for n in range(entries - 1, entries - 1 - (numbers - whole), -1):
-        words.append(values[n * nodes + node if n >= filled else (n // 4 * nodes + node) * 4 + n % 4])
-    halves = np.stack(words, axis=1).astype("<u4").view("<f2")[:, :entries].T.astype(np.float32)
-    scale = (words[-1] & np.uint32(0xFFFF0000)).view(np.float32)
-    return in_grid_order((halves * scale).reshape(variables, variables, *kept.shape[1:]))
-
-
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
     """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks of the implicit integrator, as float64
     or float32. `kept` (reals, k, j, i): the stored array, with the nodes in the order in which the sweeps store them;

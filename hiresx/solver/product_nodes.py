@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
-from hiresx.solver.coloured_arrays import in_halves, in_precision
+from hiresx.solver.coloured_arrays import in_precision
 from hiresx.solver.face_blocks import FaceBlocks
 from hiresx.solver.product_sweeps import ProductSweeps
 from hiresx.solver.sweep_colours import NODES
@@ -51,11 +51,8 @@ class ProductNodes(ProductSweeps):
         variables = s.equations.variables
         backend = self._blocks.backend
         kept = backend.to_host(s.array("sweep_inverses"))
-        if backend.chunk_bytes and s.layout.sweep_precision == "fp16":
-            yield s.interior(in_halves(kept, variables))
-        else:
-            found = in_precision(kept, variables**2, s.layout.sweep_precision, backend.chunk_bytes)
-            yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
+        found = in_precision(kept, variables**2, s.layout.sweep_precision, backend.chunk_bytes)
+        yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
 
     def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:
         if self._is_split:

@@ -53,16 +53,6 @@ HD void load_pair(const real *p, real *found) {
     const pair both = *reinterpret_cast<const pair *>(p);
     found[0] = both.numbers[0], found[1] = both.numbers[1];
 }
-// One that is not read again soon
-template <class T> HD void load_chunk_once(const real *p, T *found) {
-#if defined(__CUDA_ARCH__)
-    const int4 bits = __ldcs(reinterpret_cast<const int4 *>(p));
-    const real_chunk chunk = reinterpret_cast<const real_chunk &>(bits);
-    for (int n = 0; n < of_chunk<real>; ++n) found[n] = chunk.numbers[n];
-#else
-    load_chunk(p, found);
-#endif
-}
 template <class T> HD void store_chunk_where(bool mask, real *p, const T *given) {
     check_chunk(p);
     real_chunk chunk;
@@ -72,7 +62,6 @@ template <class T> HD void store_chunk_where(bool mask, real *p, const T *given)
 #else
 template <class T> HD void load_chunk(const real *p, T *found) { *found = load<T>(p); }
 HD void load_pair(const real *, real *) {}
-template <class T> HD void load_chunk_once(const real *p, T *found) { *found = load<T>(p); }
 template <class Mask, class T> HD void store_chunk_where(Mask mask, real *p, const T *given) { store_where(mask, p, *given); }
 #endif
 

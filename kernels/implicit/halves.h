@@ -1,5 +1,5 @@
-// What sweeps without stored blocks read in FP16 (implicit.sweep_precision = "fp16"): the inverses of diagonal blocks and the
-// area vectors of faces. On a CPU these numbers are rounded in the same way and kept in FP32.
+// What sweeps without stored blocks read in FP16 (implicit.sweep_precision = "fp16"): the area vectors of faces. On a CPU they
+// are rounded in the same way and kept in FP32.
 #pragma once
 #include "chunks.h"
 #include "small_matrices.h"
@@ -35,28 +35,6 @@ constexpr bool in_halves = true;
 constexpr bool in_halves = false;
 #endif
 
-// An inverse is kept in words of 32 bits, in the first places of its numbers in FP32 and, if these words do not fill chunks, in
-// the last ones. A word has two entries, row by row. The last word has in its upper half that of a number in FP32: the power of
-// two by which all entries are multiplied.
-constexpr int half_words = block_entries / 2 + 1;
-HD constexpr int half_place(int word) {
-    constexpr int whole = half_words / 4 * 4;
-    return word < whole ? word : block_entries - 1 - (word - whole);
-}
+// One of the two numbers in a word of 32 bits
 HD float number_in_half(float word, int upper) { return number_of_half(bits_of_single(word) >> 16 * upper); }
 HD float upper_half(float word) { return single_of_bits(bits_of_single(word) & 0xffff0000u); }
-// product = (the inverse of the node at c) x
-template <class T> HD void multiply_halves(const real *inverses, long long sv, long long c, const T *x, T *product) {
-    constexpr int whole = half_words / of_chunk<real> * of_chunk<real>;
-    real words[half_words];
-    for (int w = 0; w < whole; w += of_chunk<real>) load_chunk_once(inverses + (w / of_chunk<real> * sv + c) * of_chunk<real>, words + w);
-    for (int w = whole; w < half_words; ++w) words[w] = load_once(inverses + number_place<block_entries, real>(half_place(w), sv, c));
-    for (int a = 0; a < block_variables; ++a) {
-        T sum = T(real(0));
-        for (int b = 0; b < block_variables; ++b) {
-            const int e = a * block_variables + b;
-            sum = sum + real(number_in_half(float(words[e / 2]), e % 2)) * x[b];
-        }
-        product[a] = real(upper_half(float(words[half_words - 1]))) * sum;
-    }
-}

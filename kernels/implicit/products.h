@@ -123,14 +123,10 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
 
 // found = (the inverse of the diagonal block of the node at c) rest
 template <class T> HD void multiply_inverse(const real *inverses, stride sv, long long c, const T *rest, T *found) {
-    if constexpr (in_halves) {
-        multiply_halves(inverses, sv, c, rest, found);
-    } else {
-        for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
-        each_number<block_entries, T>(inverses, sv, c, 0, [&](int e, const T &entry) {
-            found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
-        });
-    }
+    for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
+    each_number<block_entries, T>(inverses, sv, c, 0, [&](int e, const T &entry) {
+        found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
+    });
 }
 
 // The nodes of one colour, as colour_sweep (nodes.h): i counts the places of a colour in a row, which may be one too many.

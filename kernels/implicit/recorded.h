@@ -110,35 +110,6 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
 }
 #endif
 
-// Keeps an inverse in FP16. The sum of the sizes of its entries is kept between 2^14 and 2^15, so that entries down to 2^-28 of
-// it have 11 bits. Where this sum is no number, no entry is one.
-#if HX_HALF_SWEEPS
-template <class Kept> HD void keep_inverse_of(const real *inverse, const Kept &kept) {
-    real sum = real(0);
-    for (int e = 0; e < block_entries; ++e) sum += absolute(inverse[e]);
-    const int exponent = int(bits_of(sum) >> 52) - 1023 - 14, power = exponent < -126 ? -126 : exponent < 128 ? exponent : 128;
-    const real over = number_of_bits((unsigned long long)(1023 - power) << 52);
-    const unsigned unit = power < 128 ? unsigned(127 + power) << 23 : 0x7fc00000u;
-    unsigned long long bits[2 * half_words] = {};
-    for (int e = 0; e < block_entries; ++e) {
-        const real entry = to_half(over * inverse[e], bits[e]);
-        if (!in_halves) kept[e] = swept_real(real(single_of_bits(unit)) * entry);
-    }
-    if (!in_halves) return;
-    bits[2 * half_words - 1] = unit >> 16;
-    for (int w = 0; w < half_words; ++w) kept[half_place(w)] = single_of_bits(unsigned(bits[2 * w + 1] << 16 | bits[2 * w]));
-}
-#else
-template <class Kept> HD void keep_inverse_of(const real *inverse, const Kept &kept) {
-    for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(inverse[e]);
-}
-#endif
-// An entry of an inverse
-template <class Kept> HD real inverse_entry(const Kept &kept, int e) {
-    if constexpr (!in_halves) return real(kept[e]);
-    else return real(number_in_half(float(kept[half_place(e / 2)]), e % 2)) * real(upper_half(float(kept[half_place(half_words - 1)])));
-}
-
 // The inverse of the diagonal block of each node, in FP64: of a node with stored blocks that of `blocks`, of all others that
 // which diagonal_blocks (products.h) has left at the place of the inverse.
 KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, const int *numbers,
@@ -151,7 +122,7 @@ KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, c
     real block[block_entries];
     for (int e = 0; e < block_entries; ++e) block[e] = numbers[p] < 0 ? real(kept[e]) : blocks[e * sv + c];
     invert_block(block);
-    keep_inverse_of(block, kept);
+    for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(block[e]);
 }
 
 // As colour_sweep (nodes.h), for the nodes with stored blocks that have one colour: which[i] is the number of a node among
@@ -171,7 +142,7 @@ KERNEL(face_sweep, int i, int j, int k, const int *which, const int *nodes, int 
     const auto inverse = numbers_at<block_entries>(inverses, sv, node.at);
     for (int a = 0; a < block_variables; ++a) {
         real found = real(0);
-        for (int b = 0; b < block_variables; ++b) found += inverse_entry(inverse, a * block_variables + b) * rest[b];
+        for (int b = 0; b < block_variables; ++b) found += real(inverse[a * block_variables + b]) * rest[b];
         numbers_at<block_variables>(update, sv, node.at)[a] = swept_real(found);
     }
 }
