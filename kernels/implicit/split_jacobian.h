@@ -31,7 +31,7 @@ template <class T> struct SymmetricVariables {
 // The face of a node on one side: the area vector `out` of it, and the eigenvalues of the Jacobian there, those that leave the
 // node (sign 1) or enter it (sign -1): that of the velocity alone, and half the sum and the difference of both others
 template <int sign, class T> struct SplitEigenvalues {
-    T flow, sum, difference;
+    T volume, flow, sum, difference;
     HD static T part(T value, T sound) {
         if constexpr (HX_FLUX_SMOOTHING > 0.0)
             return real(0.5) * (value + real(sign) * square_root(value * value + real(HX_FLUX_SMOOTHING * HX_FLUX_SMOOTHING) * sound * sound));
@@ -39,38 +39,52 @@ template <int sign, class T> struct SplitEigenvalues {
         return sign > 0 ? larger(value, T(real(0))) : smaller(value, T(real(0)));
     }
     HD SplitEigenvalues(const SymmetricVariables<T> &at, const T *out, T area) {
-        const T volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2], sound = at.c * area;
+        volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2];
+        const T sound = at.c * area;
         const T more = part(volume + sound, sound), less = part(volume - sound, sound);
         flow = part(volume, sound), sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
     }
 };
 
+// What all uses of a face have in common: the area vector that points out of the node, and its viscosity and Jacobian over Re
+// and the density, `spread`
+template <class T> struct SplitFace {
+    T out[3], area, over_area, over_area2, third, spread, heat;
+    template <int side> HD static SplitFace of(const T *face) {
+        SplitFace f;
+        const T area2 = face[0] * face[0] + face[1] * face[1] + face[2] * face[2] + no_area;
+        for (int n = 0; n < 3; ++n) f.out[n] = side ? face[n] : -face[n];
+        f.over_area = reciprocal_root(area2), f.area = area2 * f.over_area, f.over_area2 = f.over_area * f.over_area;
+        f.third = real(1.0 / 3.0) * face[3], f.spread = area2 * face[3], f.heat = real(1.0 / HX_PRANDTL) * f.spread;
+        return f;
+    }
+};
+
 // The equations of a node over its step, without the terms of its neighbours
 template <class T> struct SymmetricDiagonal {
-    T pressure, flow, heat, cross[3], xx, yy, zz, xy, xz, yz;
-    HD SymmetricDiagonal(T shift) : pressure(shift), flow(shift), heat(real(0)), xx(shift), yy(shift), zz(shift) {
-        xy = xz = yz = cross[0] = cross[1] = cross[2] = T(real(0));
+    T pressure, flow, spread, cross[3], xx, yy, zz, xy, xz, yz;
+    HD SymmetricDiagonal(T shift) : pressure(shift), flow(shift), spread(real(0)) {
+        xx = yy = zz = xy = xz = yz = cross[0] = cross[1] = cross[2] = T(real(0));
     }
-    // Adds a face. spread: its viscosity and Jacobian over Re, and over the density
-    HD void add(const SymmetricVariables<T> &at, const T *out, T area2, T area, T over_area, T spread) {
-        const SplitEigenvalues<1, T> found(at, out, area);
-        const T along = over_area * over_area * (found.sum - found.flow) + real(1.0 / 3.0) * spread;
-        const T both = found.flow + spread * area2, push = over_area * found.difference;
-        pressure = pressure + found.sum, flow = flow + found.flow, heat = heat + real(1.0 / HX_PRANDTL) * spread * area2;
-        for (int n = 0; n < 3; ++n) cross[n] = cross[n] + push * out[n];
-        const T x = along * out[0], y = along * out[1], z = along * out[2];
-        xx = xx + (both + x * out[0]), yy = yy + (both + y * out[1]), zz = zz + (both + z * out[2]);
-        xy = xy + x * out[1], xz = xz + x * out[2], yz = yz + y * out[2];
+    HD void add(const SymmetricVariables<T> &at, const SplitFace<T> &f) {
+        const SplitEigenvalues<1, T> found(at, f.out, f.area);
+        const T push = f.over_area * found.difference, along = f.over_area2 * (found.sum - found.flow) + f.third;
+        pressure = pressure + found.sum, flow = flow + found.flow, spread = spread + f.spread;
+        for (int n = 0; n < 3; ++n) cross[n] = cross[n] + push * f.out[n];
+        const T x = along * f.out[0], y = along * f.out[1], z = along * f.out[2];
+        xx = xx + x * f.out[0], yy = yy + y * f.out[1], zz = zz + z * f.out[2];
+        xy = xy + x * f.out[1], xz = xz + x * f.out[2], yz = yz + y * f.out[2];
     }
     // y = the solution for the right-hand side y. s and the change of the pressure are coupled by the conduction of heat alone.
     HD void solve(const SymmetricVariables<T> &at, T *y) const {
-        const T over_s = reciprocal(flow + heat), share = heat * over_s;
+        const T heat = real(1.0 / HX_PRANDTL) * spread, over_s = reciprocal(flow + heat), share = heat * over_s;
+        const T both = flow + spread, over_x = reciprocal(xx + both);
         const T p = pressure + gas_gamma_1 * share * flow, right = y[0] + at.c * share * y[4];
         // the momentum first, by symmetric elimination, then the pressure
-        const T over_x = reciprocal(xx), x1 = over_x * xy, x2 = over_x * xz, x3 = over_x * cross[0];
-        const T y1 = yy - x1 * xy, y2 = yz - x1 * xz, y3 = cross[1] - x1 * cross[0], over_y = reciprocal(y1);
+        const T x1 = over_x * xy, x2 = over_x * xz, x3 = over_x * cross[0];
+        const T y1 = (yy + both) - x1 * xy, y2 = yz - x1 * xz, y3 = cross[1] - x1 * cross[0], over_y = reciprocal(y1);
         const T z2 = over_y * y2, z3 = over_y * y3;
-        const T w2 = zz - x2 * xz - z2 * y2, w3 = cross[2] - x2 * cross[0] - z2 * y3, over_z = reciprocal(w2), v3 = over_z * w3;
+        const T w2 = (zz + both) - x2 * xz - z2 * y2, w3 = cross[2] - x2 * cross[0] - z2 * y3, over_z = reciprocal(w2), v3 = over_z * w3;
         const T last = p - x3 * cross[0] - z3 * y3 - v3 * w3;
         const T b = y[1], c = y[2] - x1 * b, d = y[3] - x2 * b - z2 * c;
         y[0] = (right - x3 * b - z3 * c - v3 * d) * reciprocal(last);
@@ -81,22 +95,21 @@ template <class T> struct SymmetricDiagonal {
     }
 };
 
-// sum = sum + the product of the block of a neighbour with its update x
-template <class T>
-HD void add_split(const T *state, const T *x, const T *out, T area2, T area, T over_area, T spread, T *sum) {
+// sum = sum + the product of the block of a neighbour, whose velocity and sound speed are `state`, with its update x
+template <class T> HD void add_split(const T *state, const T *x, const SplitFace<T> &f, T *sum) {
     const SymmetricVariables<T> at(state);
-    const SplitEigenvalues<-1, T> found(at, out, area);
-    T y[block_variables], f[block_variables], change[block_variables];
-    at.from_conserved(x, y);
-    const T normal = out[0] * y[1] + out[1] * y[2] + out[2] * y[3];
-    const T both = found.flow - spread * area2;
-    const T along = (over_area * over_area * (found.sum - found.flow) - real(1.0 / 3.0) * spread) * normal + over_area * found.difference * y[0];
-    const T heat = real(1.0 / HX_PRANDTL) * spread * area2 * (gas_gamma_1 * y[0] - at.c * y[4]);
-    f[0] = found.sum * y[0] + over_area * found.difference * normal - heat;
-    for (int n = 0; n < 3; ++n) f[n + 1] = both * y[n + 1] + along * out[n];
-    f[4] = found.flow * y[4] + at.over_c * heat;
-    at.to_conserved(f, change);
-    for (int v = 0; v < block_variables; ++v) sum[v] = sum[v] + change[v];
+    const SplitEigenvalues<-1, T> found(at, f.out, f.area);
+    const T along_flow = at.u[0] * x[1] + at.u[1] * x[2] + at.u[2] * x[3];
+    const T pressure = gas_gamma_1 * at.over_c * (x[4] - along_flow + at.kinetic * x[0]), s = x[0] - at.over_c * pressure;
+    const T normal = f.out[0] * x[1] + f.out[1] * x[2] + f.out[2] * x[3] - found.volume * x[0];
+    const T push = f.over_area * found.difference, both = found.flow - f.spread;
+    const T along = (f.over_area2 * (found.sum - found.flow) - f.third) * normal + push * pressure;
+    const T heat = f.heat * (gas_gamma_1 * pressure - at.c * s), of_pressure = found.sum * pressure + push * normal - heat;
+    const T mass = found.flow * s + at.over_c * (heat + of_pressure), more = mass - both * x[0];
+    sum[0] = sum[0] + mass;
+    for (int n = 0; n < 3; ++n) sum[n + 1] = sum[n + 1] + both * x[n + 1] + along * f.out[n] + more * at.u[n];
+    sum[4] = sum[4] + real(1.0 / (HX_GAMMA - 1.0)) * at.c * of_pressure + both * along_flow + along * found.volume
+             + at.kinetic * (mass - real(2) * both * x[0]);
 }
 
 // What the sides of a node along one direction contribute to its equations
@@ -107,18 +120,16 @@ template <class T> struct split_side {
         load_face(records, sv, of_face, d, face);
         load_numbers<block_variables>(x, sv, n, 0, update);
     }
-    template <int side> HD void add(const SymmetricVariables<T> &own, SymmetricDiagonal<T> &diagonal, T *sum) {
-        const T area2 = face[0] * face[0] + face[1] * face[1] + face[2] * face[2] + no_area, over_area = reciprocal_root(area2);
-        const T area = area2 * over_area;
-        for (int n = 0; n < 3 && side == 0; ++n) face[n] = -face[n];
-        diagonal.add(own, face, area2, area, over_area, face[3]);
-        add_split(state, update, face, area2, area, over_area, face[3], sum);
+    template <int side> HD void add(const SymmetricVariables<T> &own, SymmetricDiagonal<T> &diagonal, T *sum) const {
+        const SplitFace<T> f = SplitFace<T>::template of<side>(face);
+        diagonal.add(own, f);
+        add_split(state, update, f, sum);
     }
 };
 template <class T>
 HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
                   const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
-    split_side<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
+    const split_side<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
     before.template add<0>(own, diagonal, sum);
     behind.template add<1>(own, diagonal, sum);
 }
