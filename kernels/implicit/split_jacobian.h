@@ -42,7 +42,8 @@ template <int sign, class T> struct SplitEigenvalues {
         volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2];
         const T sound = at.c * area;
         const T more = part(volume + sound, sound), less = part(volume - sound, sound);
-        flow = part(volume, sound), sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
+        sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
+        flow = real((HX_GAMMA - 1.0) / HX_GAMMA) * part(volume, sound) + real(1.0 / HX_GAMMA) * sum;
     }
 };
 

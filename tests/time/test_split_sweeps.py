@@ -41,6 +41,7 @@ def part(q, m, sign, smoothing):
     speeds = m @ u + sound * np.array([-1.0, 0.0, 1.0])
     # the interpolating polynomial of the wanted function of the matrix in its three eigenvalues
     wanted = 0.5 * (speeds + sign * np.sqrt(speeds**2 + (smoothing * sound) ** 2))
+    wanted[1] = ((GAMMA - 1) * wanted[1] + 0.5 * (wanted[0] + wanted[2])) / GAMMA
     a = derivative(flux, q, m)
     found = np.zeros((5, 5))
     for n, speed in enumerate(speeds):
