@@ -26,8 +26,8 @@ from hiresx.time.linearised import ImplicitIntegrator
 
 # The kernels of a sweep.
 SWEEPING = (
-    "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "turn_lines", "product_sweep", "product_right",
-    "face_sweep", "face_right",
+    "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "turn_lines", "product_sweep", "split_sweep",
+    "product_right", "face_sweep", "face_right",
 )  # fmt: skip
 # Number of sweeps over both colours in one measurement.
 SWEEPS = 4
@@ -40,21 +40,21 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
 
     If the sweep goes over grid `lines`, the factors of the lines take the place of two of these blocks (in FP64 only of
     the inverse, which is read twice), and each node has a right-hand side and an intermediate result that are stored in
-    between. If the blocks of neighbours are not
-    stored, each colour reads the data from which they are computed instead: the states of all nodes and the areas and
-    Jacobians of all faces. `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
+    between. If the blocks of neighbours are not stored, each colour reads the data from which they are computed instead:
+    of all nodes the states, and of all faces the areas and Jacobians. Sweeps over nodes are then those of the
+    Steger-Warming flux, which read four numbers of a state, two more of the nodes of the colour and no inverses.
+    `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
     """
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4
     update = number * variables
     along = 8 * 2 * line_words(storage, variables, precision) + inverse * (precision == "fp64") + 4 * update
     if storage == MATRIX_FREE:
+        if not lines:
+            face = 8 if precision == "fp16" else 4 * number
+            return 2 * (4 * number + 3 * face) + 2 * number + 3 * update
         # each colour reads the states and faces of all nodes, but only the time steps of its own nodes
-        records = number * (2 * (variables + 12) + 1)
-        if precision == "fp16":  # faces of 8 bytes, and inverses with a scale
-            records = 2 * (number * variables + 3 * 8) + number
-            inverse = 4 * (variables**2 // 2 + 1)
-        return records + inverse + 3 * update + (along if lines else 0)
+        return number * (2 * (variables + 12) + 1) + inverse + 3 * update + along
     block = 8 * neighbour_words(storage, variables)
     forth = inverse + 8 * variables + 2 * update
     return forth + 4 * block + along if lines else forth + 6 * block

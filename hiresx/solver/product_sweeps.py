@@ -44,7 +44,9 @@ class ProductSweeps(Sweeps, ABC):
                 jacobian=s.jacobian, inverse_reynolds=self._inverse_reynolds, **s.derivative_strides, **common,
             )  # fmt: skip
             common |= {**s.place, "numbers": faces.numbers}
-            self._program.launch("record_steps", s.size, jacobian=s.jacobian, dt=s.dt, over_cfl=over_cfl, over_time=over_time, **common)
+            self._program.launch(
+                "record_steps", s.size, jacobian=s.jacobian, dt=s.dt, over_cfl=over_cfl, over_time=over_time, **common
+            )
             if "record_turbulence" in self._program.signatures:
                 self._program.launch(
                     "record_turbulence", s.size, inverse_reynolds=self._inverse_reynolds,

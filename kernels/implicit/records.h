@@ -10,9 +10,9 @@ constexpr int record_numbers = HX_RECORD_NUMBERS;
 constexpr int record_faces = block_variables, record_jacobian = record_faces + 12, record_terms = record_jacobian + 1;
 constexpr int record_step = record_numbers - 1;
 
-// Sweeps with a split Jacobian (split_jacobian.h) have records of their own: velocity and sound speed in place of the first four
-// of the state, 1/density in place of the fifth; in place of the Jacobian of a face its product with the viscosity there over Re,
-// in place of that of the node what the diagonal has besides fluxes, over the step, and 1/step in place of the step.
+// In records for sweeps with a split Jacobian (split_jacobian.h) other numbers have these places: velocity and sound speed that
+// of the state, and what the diagonal block has besides fluxes, over the step, that of the energy. The Jacobian of a face is
+// multiplied by the viscosity there over Re and over the density, and in place of the step is 1/step.
 #if defined(HX_SPLIT_JACOBIAN) && HX_MATRIX_FREE && !HX_STORED_DIRECTIONS && !HX_EDDY_FIELDS && !HX_SCALARS
 #define HX_SPLIT_SWEEPS 1
 constexpr int record_shift = 4;

@@ -1,9 +1,10 @@
-// Sweeps over single nodes without stored blocks for a flux whose Jacobian is split by the signs of its eigenvalues
-// (HX_SPLIT_JACOBIAN): A = R L R^-1 = A+ + A-, each with the state of one node and the area vector of the face. Changes of the
-// conserved variables are written as y: that of the pressure over the sound speed c, that of momentum less the velocity times
-// that of the density, and s, that of the density less that of the pressure over c^2. For these, A and the thin-layer viscous
-// terms are symmetric (S. Abarbanel and D. Gottlieb, J. Comput. Phys. 41, 1-33, 1981), and the density is in the viscous ones
-// alone. So the diagonal block of a node takes ten numbers and is solved exactly where it is needed.
+// Sweeps over single nodes without stored blocks for a flux F(q) = F+(ql) + F-(qr) whose parts have the eigenvalues of one sign
+// (HX_SPLIT_JACOBIAN). In place of the derivatives of the parts they have the split Jacobian A = A+ + A-, with the state of one
+// node and the area vector of the face. Changes of the conserved variables are written as y: the change of the pressure over
+// the sound speed c, that of momentum less velocity times that of the density, and s, that of the density less that of the
+// pressure over c^2. For these, A and the thin-layer viscous terms are symmetric (S. Abarbanel and D. Gottlieb, J. Comput. Phys.
+// 41, 1-33, 1981), and only the viscous terms depend on the density. So the diagonal block of a node has few numbers. It is
+// solved where it is needed and not stored.
 #pragma once
 #include "records.h"
 
@@ -28,8 +29,11 @@ template <class T> struct SymmetricVariables {
     }
 };
 
-// The face of a node on one side: the area vector `out` of it, and the eigenvalues of the Jacobian there, those that leave the
-// node (sign 1) or enter it (sign -1): that of the velocity alone, and half the sum and the difference of both others
+// The eigenvalues of the Jacobian for the area vector `out`, which points out of a node: `volume` is that of the velocity alone.
+// Of their parts of one sign, which leave the node (1) or enter it (-1): half the sum and half the difference of the acoustic
+// ones, and `flow`, that of shear and s. In place of the part of `volume` it is the flux of mass over the density, with which the
+// parts of the Steger-Warming flux carry shear and s (J. L. Steger and R. F. Warming, J. Comput. Phys. 40, 263-293, 1981, eq. 22).
+// It damps them across layers along which the fluid moves. With the part of `volume` Newton's method does not converge there.
 template <int sign, class T> struct SplitEigenvalues {
     T volume, flow, sum, difference;
     HD static T part(T value, T sound) {
@@ -76,7 +80,7 @@ template <class T> struct SymmetricDiagonal {
         xx = xx + x * f.out[0], yy = yy + y * f.out[1], zz = zz + z * f.out[2];
         xy = xy + x * f.out[1], xz = xz + x * f.out[2], yz = yz + y * f.out[2];
     }
-    // y = the solution for the right-hand side y. s and the change of the pressure are coupled by the conduction of heat alone.
+    // y = the solution for the right-hand side y. Only conduction of heat couples s with the change of the pressure.
     HD void solve(const SymmetricVariables<T> &at, T *y) const {
         const T heat = real(1.0 / HX_PRANDTL) * spread, over_s = reciprocal(flow + heat), share = heat * over_s;
         const T both = flow + spread, over_x = reciprocal(xx + both);
@@ -113,7 +117,7 @@ template <class T> HD void add_split(const T *state, const T *x, const SplitFace
              + at.kinetic * (mass - real(2) * both * x[0]);
 }
 
-// What the sides of a node along one direction contribute to its equations
+// A neighbour, at n, on a side of direction d, with its update, and the face to it
 template <class T> struct split_side {
     T state[4], update[block_variables], face[4];
     HD split_side(const real *records, const real *x, stride sv, int n, int of_face, int d) {
@@ -127,6 +131,7 @@ template <class T> struct split_side {
         add_split(state, update, f, sum);
     }
 };
+// Adds what both sides of a node along direction d contribute. What both read comes first, as in add_along (products.h).
 template <class T>
 HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
                   const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {

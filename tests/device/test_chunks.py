@@ -71,7 +71,9 @@ def test_numbers_lie_in_chunks_on_a_gpu_and_in_rows_on_a_cpu(root, backend, prec
 def test_a_launch_refuses_what_begins_elsewhere(backend):
     device = BACKENDS[backend]()
     program = device.compile(
-        Configuration(program="products", implicit_storage="none", stored_directions=0, positivity="none")
+        Configuration(
+            program="products", implicit_storage="none", stored_directions=0, positivity="none", flux="van_leer"
+        )
     )
     shape = (3, 3, 5)
     numbers = {

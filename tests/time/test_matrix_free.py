@@ -8,11 +8,13 @@ from hiresx import Case, kernels
 from hiresx.errors import HiresxError
 from hiresx.estimate.resources import layout
 
-FLOWS = [("steger_warming", True, True), ("steger_warming", False, False)]
+# Steger-Warming has a split Jacobian (test_split_sweeps.py) in place of the derivative of its flux.
+FLOWS = [("van_leer", True, True), ("van_leer", False, False)]
 FLOWS += [
-    pytest.param(flux, True, True, marks=pytest.mark.slow) for flux in kernels.choices("flux") if "steger" not in flux
-]
-FLOWS += [pytest.param(flux, False, True, marks=pytest.mark.slow) for flux in ("van_leer", "hllc_lm")]
+    pytest.param(flux, True, True, marks=pytest.mark.slow)
+    for flux in kernels.choices("flux") if flux not in ("steger_warming", "van_leer")
+]  # fmt: skip
+FLOWS += [pytest.param("hllc_lm", False, True, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("flux", "viscous", "space"), FLOWS)
@@ -28,8 +30,8 @@ def test_products_are_those_with_stored_blocks(flux, viscous, space):
 
 
 def test_derivatives_along_a_change_are_those_of_dual_numbers():
-    """With a viscosity that changes and smoothed eigenvalues: stored blocks are computed by dual numbers."""
-    flow = {"law": "sutherland", "smoothing": 0.3}
+    """Beside lines, with a viscosity that changes and smoothed eigenvalues: stored blocks are computed by dual numbers."""
+    flow = {"law": "sutherland", "smoothing": 0.3, "lines": "k"}
     wanted, found = (swept("cpu", storage, "steger_warming", **flow) for storage in ("fp32", "none"))
     assert 0.0 < np.abs(found - wanted).max() < 1e-7 * np.abs(wanted).max()
 
@@ -37,14 +39,15 @@ def test_derivatives_along_a_change_are_those_of_dual_numbers():
 @pytest.mark.parametrize("precision", ["fp64", "fp32", "fp16"])
 def test_products_do_not_depend_on_the_backend(precision):
     """In FP16 a few numbers may be rounded to the other side."""
-    one, other = (swept(where, "none", "steger_warming", precision=precision) for where in ("cpu", "emulated"))
     error = {"fp64": 1e-9, "fp32": 1e-5, "fp16": 1e-4}[precision]  # blocks at conditions are differences over 1e-7
-    assert np.abs(one - other).max() < error * np.abs(one).max()
+    for flux in ("steger_warming", "van_leer"):
+        one, other = (swept(where, "none", flux, precision=precision) for where in ("cpu", "emulated"))
+        assert np.abs(one - other).max() < error * np.abs(one).max()
 
 
 def test_halves_change_the_update_by_their_rounding():
     wanted, found = (swept("cpu", "none", "steger_warming", precision=precision) for precision in ("fp32", "fp16"))
-    assert 1e-4 < np.abs(found - wanted).max() / np.abs(wanted).max() < 2e-3
+    assert 3e-5 < np.abs(found - wanted).max() / np.abs(wanted).max() < 1e-3
 
 
 @pytest.mark.parametrize(("storage", "lines"), [("fp32", "none"), ("none", "j")])

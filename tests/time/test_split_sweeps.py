@@ -69,7 +69,9 @@ def flow(where, precision="fp64", reynolds=REYNOLDS, law="sutherland", smoothing
     )  # fmt: skip
     solver = Solver(case, backend(where))
     (s,) = solver.states
-    x, y, z = (2 * np.pi * c / length for c, length in zip((s.block.x, s.block.y, s.block.z), (1.0, 0.7, 0.8), strict=True))
+    x, y, z = (
+        2 * np.pi * c / length for c, length in zip((s.block.x, s.block.y, s.block.z), (1.0, 0.7, 0.8), strict=True)
+    )
     solver.set_state(
         0, 1 + 0.2 * np.sin(x + z), 0.5 + 0.9 * np.sin(y), 0.4 * np.cos(x), 0.3 * np.sin(z + x),
         (1 + 0.2 * np.cos(x - y)) / GAMMA,
@@ -83,8 +85,13 @@ def flow(where, precision="fp64", reynolds=REYNOLDS, law="sutherland", smoothing
     linear.assemble(state, OVER_CFL)
     linear.change(state, right)
     linear.precondition(right, found)
-    host = {name: np.array(s.interior(solver.backend.to_host(getattr(s, name)))) for name in ("metrics", "jacobian", "dt")}
-    vectors = {name: system.gather(v).reshape(5, *s.size[::-1]) for name, v in (("q", state), ("right", right), ("found", found))}
+    host = {
+        name: np.array(s.interior(solver.backend.to_host(getattr(s, name)))) for name in ("metrics", "jacobian", "dt")
+    }
+    vectors = {
+        name: system.gather(v).reshape(5, *s.size[::-1])
+        for name, v in (("q", state), ("right", right), ("found", found))
+    }
     return SimpleNamespace(**host, **vectors)
 
 
@@ -103,14 +110,24 @@ def swept_densely(given, reynolds, smoothing):
                 n = list(at)
                 n[2 - d] = (n[2 - d] + side) % shape[2 - d]
                 n = tuple(n)
-                m = side * 0.5 * (given.metrics[(slice(3 * d, 3 * d + 3), *at)] + given.metrics[(slice(3 * d, 3 * d + 3), *n)])
+                m = (
+                    side
+                    * 0.5
+                    * (given.metrics[(slice(3 * d, 3 * d + 3), *at)] + given.metrics[(slice(3 * d, 3 * d + 3), *n)])
+                )
                 temperature = 0.5 * GAMMA * (p[at] / rho[at] + p[n] / rho[n])
-                mu = temperature**1.5 * (1 + 110.4 / 288.15) / (temperature + 110.4 / 288.15) if np.isfinite(reynolds) else 0.0
+                mu = (
+                    temperature**1.5 * (1 + 110.4 / 288.15) / (temperature + 110.4 / 288.15)
+                    if np.isfinite(reynolds)
+                    else 0.0
+                )
                 spread = mu / reynolds * 0.5 * (jacobian[at] + jacobian[n]) * 2 / (rho[at] + rho[n])
                 own, other = q[(slice(None), *at)], q[(slice(None), *n)]
                 step = dt[at] * jacobian[at]
                 whole += step * (part(own, m, 1, smoothing) + spread * rho[at] * derivative(viscous, own, m))
-                beside.append((n, step * (part(other, m, -1, smoothing) - spread * rho[n] * derivative(viscous, other, m))))
+                beside.append(
+                    (n, step * (part(other, m, -1, smoothing) - spread * rho[n] * derivative(viscous, other, m)))
+                )
         blocks[at] = np.linalg.inv(whole), beside
     for _ in range(SWEEPS):
         for colour in (0, 1):
