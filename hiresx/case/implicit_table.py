@@ -95,8 +95,8 @@ class Implicit(Table):
         "fp64",
         description="format of the inverses of diagonal blocks and of the update in the preconditioner. With "
         "fp32 a sweep moves a fifth to a quarter fewer bytes, and its result depends on the "
-        "decomposition by the round-off of FP32. fp16, for storage = none and lines = none: the inverses and the "
-        "areas of faces in FP16, the update and all sums in FP32",
+        "decomposition by the round-off of FP32. fp16, for storage = none and lines = none: the areas of faces "
+        "in FP16, all other numbers in FP32",
     )
     viscous_damping: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,

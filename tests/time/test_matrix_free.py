@@ -30,7 +30,7 @@ def test_products_are_those_with_stored_blocks(flux, viscous, space):
 
 
 def test_derivatives_along_a_change_are_those_of_dual_numbers():
-    """Beside lines, with a viscosity that changes and smoothed eigenvalues: stored blocks are computed by dual numbers."""
+    """Beside lines, where viscosity changes and eigenvalues are smoothed. Stored blocks are made by dual numbers."""
     flow = {"law": "sutherland", "smoothing": 0.3, "lines": "k"}
     wanted, found = (swept("cpu", storage, "steger_warming", **flow) for storage in ("fp32", "none"))
     assert 0.0 < np.abs(found - wanted).max() < 1e-7 * np.abs(wanted).max()
