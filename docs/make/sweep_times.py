@@ -40,9 +40,9 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
 
     If the sweep goes over grid `lines`, the factors of the lines take the place of two of these blocks (in FP64 only of
     the inverse, which is read twice), and each node has a right-hand side and an intermediate result that are stored in
-    between. If the blocks of neighbours are not stored, each colour reads instead the data from which they are computed:
-    the states of all nodes and the areas and Jacobians of all faces. Sweeps over nodes are then those of the
-    Steger-Warming flux. They read four numbers of a state, two more of each node of the colour, and no inverses.
+    between. If the blocks of neighbours are not stored, each colour reads the data from which they are computed: the
+    states of all nodes and the areas and Jacobians of all faces. Sweeps over nodes are then those of the Steger-Warming
+    flux. They read four numbers of a state, two more of each node of the colour, and no inverses.
     `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
     """
     inverse = 8 * packed_reals(variables**2, precision)

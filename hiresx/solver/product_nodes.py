@@ -28,8 +28,9 @@ class ProductNodes(ProductSweeps):
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Store the data of the current state from which products with matrix blocks are computed, and compute and
-        invert the diagonal matrix block of each node. `over_cfl`: 1/CFL, and `over_time`: the coefficient of the
-        unknown state in the equations of the time step (0 in steady flow); both contribute to the diagonal blocks."""
+        invert the diagonal matrix block of each node; with a split Jacobian only of nodes with conditions. `over_cfl`:
+        1/CFL, and `over_time`: the coefficient of the unknown state in the equations of the time step (0 in steady
+        flow); both contribute to the diagonal blocks."""
         self._record(over_cfl, over_time)
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             for colour in () if self._is_split else (0, 1):
@@ -46,7 +47,7 @@ class ProductNodes(ProductSweeps):
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
         """Yield one array (row, column, k, j, i) on the host: the inverses of the diagonal matrix blocks of the nodes
-        of block number `n` of this rank."""
+        of block number `n` of this rank. With a split Jacobian they are 0 at nodes without conditions."""
         s = self._blocks.states[n]
         variables = s.equations.variables
         backend = self._blocks.backend
