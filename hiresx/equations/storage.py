@@ -16,8 +16,9 @@ LONGEST = np.dtype(np.longdouble).name
 BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8", "none"]
 BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
 MATRIX_FREE: BlockStorage = "none"
-# Precision of the inverses of the diagonal blocks, and of the update of the sweeps.
-SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
+# Precision of the inverses of the diagonal blocks, and of the update of the sweeps. "fp16" is that of the areas of
+# faces in sweeps without stored blocks, where all other numbers are in FP32.
+SweepPrecision: TypeAlias = Literal["fp64", "fp32", "fp16"]
 
 
 class Storage(NamedTuple):
@@ -87,10 +88,10 @@ def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
 
 def record_numbers(variables: int, terms: int) -> int:
     """Return how many numbers per node the implicit integrator stores in place of the matrix blocks of the neighbours,
-    from which it computes products with these blocks: the state, area vectors, Jacobian, the `terms` of a turbulence
-    model (see `hiresx.equations.system.recorded_terms`) and the time step (kernels/implicit/records.h). `variables`:
-    the number of conservative variables."""
-    return variables + terms + 11
+    from which it computes products with these blocks: the state, area vectors and Jacobians of three faces, the
+    Jacobian, the `terms` of a turbulence model (see `hiresx.equations.system.recorded_terms`) and the time step
+    (kernels/implicit/records.h). `variables`: the number of conservative variables."""
+    return variables + terms + 14
 
 
 def packed_reals(numbers: int, precision: SweepPrecision) -> int:
