@@ -21,9 +21,9 @@ _EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
 def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndarray:
     """Return the first derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i),
-    with sixth-order accuracy, in float64. The difference is the central one, (-1, 9, -45, 0, 45, -9, 1)/60, at inner
-    nodes, and also at faces for which `beyond` has the values of three further layers of nodes. It is one-sided at
-    other faces. Raises ValueError if there are too few nodes along `axis`."""
+    with sixth-order accuracy, as a float64 array (nk, nj, ni). The difference is the central one, (-1, 9, -45, 0, 45,
+    -9, 1)/60, at inner nodes, and also at faces for which `beyond` has the values of three further layers of nodes. It
+    is one-sided at other faces. Raises ValueError if there are too few nodes along `axis`."""
     f = np.moveaxis(np.asarray(f, dtype=np.float64), axis, 0)
     n = f.shape[0]
     if n < NODES:

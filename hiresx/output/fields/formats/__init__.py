@@ -27,11 +27,13 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     the time and the step."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the values that this rank has in the output block number `n`. `regions`: the points of the block, with
-        coordinates and variables. Rank 0 calls this method for every block, even without regions."""
+        """Write the values that this rank has in block number `n` of the output. `regions`: the points of this block
+        whose values the rank has, with coordinates and variables. Called within the context that this object is. Rank 0
+        calls this method for every block, even without regions."""
 
     def publish(self) -> None:
-        """Give the files of this time their final names. Called after all ranks have left the context."""
+        """Give the files of this time their final names. Called after all ranks have left the context that this object
+        is (its `with` block), in which they write."""
 
     def discard(self) -> None:
         """Remove all files of this time. Called instead of `publish`, or after `publish` failed."""
@@ -91,8 +93,8 @@ class Format(Protocol):
         subset of the fields, by default the whole fields."""
 
     def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:
-        """Remove the files of the output `name` in the run directory `directory` for all steps later than `after`; by
-        default for all steps."""
+        """Remove the files of one output in the run directory `directory` for all steps later than `after`; by default
+        for all steps. `name`: the name of an `[[output.subset]]`, by default the whole fields."""
 
 
 def names() -> list[str]:
@@ -101,5 +103,5 @@ def names() -> list[str]:
 
 
 def format_of(name: str) -> Format:
-    """Return the module that writes the output format `name`, such as "netcdf"."""
+    """Return the Python module that writes the output format `name`, such as "netcdf"."""
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))
