@@ -373,7 +373,8 @@ def only_vtk(directory: str | Path) -> Path | None:
 
 
 def no_fields(directory: str | Path) -> HiresxError:
-    """Return the error for a directory in which no netCDF field files were found, with a hint how to make them."""
+    """Return the error, without raising it, that a directory has no netCDF field files, with a hint how to make
+    them."""
     if (there := only_vtk(directory)) is not None:
         return HiresxError(
             f"{directory} holds fields of the format vtk only, which are not read here",
