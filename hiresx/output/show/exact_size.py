@@ -27,7 +27,7 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
     @property
     def exact(self) -> bool:
-        """True if the width or the height of the figure was requested."""
+        """True if the user has requested the exact width or height of the figure."""
         return any(self._asked)
 
     def execute(self, fig: Any) -> None:

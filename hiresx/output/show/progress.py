@@ -71,7 +71,7 @@ class Progress:
 
     @property
     def elapsed_time(self) -> float:
-        """Wall time since the run began, in s."""
+        """Wall time since this process began or continued the run, in s."""
         return self._clock() - self._started
 
     @property
@@ -88,7 +88,8 @@ class Progress:
 
     def update(self, step: int, time: float, dt: float | None = None, residual: float | None = None) -> None:
         """Show that the run has made `step` steps and reached `time` (L / c_ref). `dt`: the last time step; None for
-        local time steps. `residual`: norm of the rate of change; if it is None, the previous value is shown."""
+        local time steps. `residual`: norm of the rate of change of the flow; if it is None, the previous value is
+        shown."""
         now = self._clock()
         first = self._latest is None
         self._latest = step, time, dt
