@@ -30,8 +30,8 @@ def column_count(state: BlockState) -> int:
 
 def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **own: Any) -> Call:
     """Return the launch of a kernel that adds up a quantity over segments of grid lines along j. `state`: the device
-    state of a box of nodes. `kernel`: name of the kernel. `partial` (quantities, `column_count`): device array for the
-    sums. `own`: further arguments of the kernel."""
+    state of a box of nodes. `kernel`: name of the kernel. `partial` (quantities, segments): device array for the sums,
+    with as many segments as `column_count` returns. `own`: further arguments of the kernel by name."""
     ni, nj, nk = state.size
     return solver.program.call(
         kernel, (ni, -(-nj // HEIGHT), nk), **state.place, height=HEIGHT, nodes=nj, rows=nk,
@@ -49,9 +49,9 @@ class ColumnSums:
         self.count = len(solver.states) * quantities * LANES
 
     def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
-        """Return the launches that write the partial sums of a kernel to the device array `numbers` (count,). `kernel`:
-        name of the kernel, which computes the quantities at a node. `arguments`: for each box of nodes of this rank,
-        further arguments of the kernel."""
+        """Return the launches by which a kernel writes its partial sums to the device array `numbers`, float64 (count,)
+        with the attribute `count`. `kernel`: name of the kernel, which computes the summands at a node. `arguments`:
+        for each box of nodes of this rank further arguments of the kernel by name."""
         call, zeros = self._solver.program.call, self._solver.backend.zeros
         _, quantities, lanes = self._shape
         stages: tuple[list[Call], ...] = [], [], []
@@ -68,15 +68,15 @@ class ColumnSums:
 
     def by_part(self, numbers: np.ndarray) -> np.ndarray:
         """Return the sums of each quantity over each box of nodes of this rank, an array (boxes, quantities). `numbers`
-        (count,): the partial sums that the device has computed."""
+        (count,): the partial sums that the device has computed, on the host."""
         found: np.ndarray = numbers.reshape(self._shape).sum(axis=2)
         return found
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
     """Return the weights of nodes in volume integrals, an array (nk, nj, ni): quadrature weight times cell volume, in
-    units of L^3 with the length scale L (L^2 in plane flow, L in one dimension). `n`: index of the box of nodes in
-    `solver.states`. `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
+    units of L^3 with the length scale L (L^2 in plane flow, L in one dimension). `n`: index in `solver.states` of the
+    box of nodes. `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
@@ -124,8 +124,8 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """Return the factor of nodes at the radii `y` in integrals, of the shape of `y`: the circumference 2 pi y in
-    axisymmetric flow, and 1 in other flow."""
+    """Return the factor of nodes at the radii `y` (in units of L) in integrals, of the shape of `y`: the circumference
+    2 pi y in axisymmetric flow. In other flow it is the number 1."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 

@@ -43,8 +43,8 @@ class SampleTimes:
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
-        """Return whether a sample is due at the present step and time, and record that it is taken. The result is true
-        only once at a step."""
+        """Return whether a sample is due at the present step and time. If so, record it as taken, so that a second call
+        at this step returns False."""
         if solver.steps == self.last:
             return False
         if self.every is not None:
@@ -127,7 +127,7 @@ class Monitor(Attachment):
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
         """Return the values of a sample by column for the current state: a number, or an array (places,) for a history
-        with places. They are the same on all ranks. All ranks must call this method."""
+        with places. The values are the same on all ranks. All ranks must call this method."""
         raise NotImplementedError
 
     def begin(self, solver: Solver, restarted: bool) -> None:
@@ -216,6 +216,7 @@ class MonitorToTheEnd(Monitor):
     _simulation: WatchedRun
 
     def samples_last_step(self, solver: Solver) -> bool:
-        """Return whether the run has recorded its last step, which is then sampled even if no sample is due."""
+        """Return whether the last step of a run is sampled even if no sample is due: true if the run has computed its
+        residual norms at that step."""
         history = self._simulation.history
         return bool(history) and history[-1]["step"] == solver.steps

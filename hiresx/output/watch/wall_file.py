@@ -95,5 +95,6 @@ def read(path: str | Path) -> StoredWalls:
 
 
 def describe(stored: StoredWalls) -> Mapping[str, Any]:
-    """Return a summary of the samples at wall nodes as JSON data: number of nodes and samples, and area."""
+    """Return a summary of the samples at wall nodes as JSON data: "places" (number of nodes), "samples" (number) and
+    "area" (of the walls, in L^2; L in plane flow)."""
     return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

@@ -38,9 +38,9 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return a monitor for each table `[[force]]` of the case, and one for the distribution of pressure and friction
-    along the walls of each force that requests it. Without a run directory there are no distributions, since they are
-    too large for the memory."""
+    """Return a list of monitors of the run `simulation`: one for each table `[[force]]` of the case, and one for the
+    distribution of pressure and friction along the walls of each force that requests it. Without a run directory there
+    are no distributions, since they are too large for the memory."""
     solver, out, found = simulation.solver, simulation.out, list[Monitor]()
     for n, spec in enumerate(case.force):
         force = ForceMonitor(f"force.{n}", spec, solver, out)
@@ -119,8 +119,8 @@ class ForceMonitor(DeviceMonitor):
         )  # fmt: skip
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return the integrals over the walls by column. `numbers` (count,): the sums that the launches `calls` have
-        computed on this rank. `time` is not used. All ranks must call this method."""
+        """Return the integrals over the walls by column. `numbers` (count,): the sums that the launches of the method
+        `calls` have computed on this rank. `time` is not used. All ranks must call this method."""
         sums = self._comm.sum(self._surface.by_group(numbers, ROWS))[0]
         pressure, friction, heat, moment, torque = np.split(sums, (3, 6, 7, 10))
         found = [*self._columns(pressure, friction, heat, moment, torque).tolist(), self._area]

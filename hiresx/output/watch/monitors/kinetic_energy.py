@@ -35,8 +35,8 @@ _BETWEEN_SAMPLES = ("rate", "dissipation_numerical")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return the monitor of the kinetic energy in a list, which is empty if the case has no table
-    `[kinetic_energy]`."""
+    """Return the monitor of the kinetic energy of the run `simulation` in a list, which is empty if the case has no
+    table `[kinetic_energy]`."""
     if case.kinetic_energy is None:
         return []
     return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]
