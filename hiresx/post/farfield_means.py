@@ -9,9 +9,9 @@ MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_lev
 
 
 def add_means(data: Any, azimuths: int) -> Any:
-    """Return the dataset of a result of `farfield` with the levels of the mean power over azimuths added, in dB. The
-    averaged levels have the dimension `direction` instead of `observer`. `data`: the dataset. `azimuths`: the number of
-    observers at each angle, which are consecutive."""
+    """Return a dataset of the far field to which levels of the mean power over azimuths, in dB, are added. These have
+    the dimension `direction` instead of `observer`. `data`: the dataset of a result of `farfield`. `azimuths`: the
+    number of observers at each angle, which follow each other."""
     for name, mean in MEANS.items():
         values = data[name]
         at = values.dims.index("observer")

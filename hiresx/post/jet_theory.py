@@ -141,7 +141,7 @@ def tones(shape: Shape) -> list[Formula]:
 
 def correlations(shape: Shape) -> list[Formula]:
     """Return the empirical formulas for the Strouhal number of the screech of a planar jet, as pairs of a name and a
-    function of the expanded jet. The list is empty for round jets."""
+    function of the expanded jet. The list is empty if `shape` is "round"."""
     if shape == "round":
         return []
     return [(f"{name}, K = {k:g}", partial(empirical, constant=k)) for name, k in EMPIRICAL.items()]

@@ -81,9 +81,9 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 class Averages:
     """Writer of the file `path` with time averages of the whole `blocks`. The ranks of `comm` write it together, each
     time as a new file. `kinds`: the kinds of averages, of "reynolds", "favre", "budget" and "stress_budgets". `case`:
-    the case with all default values. `start`: the time or step at which averaging began, in `unit`. `joined_by`: the
-    connections of the blocks as a JSON text (`block_neighbours.encode_connections`). `lines`: for each block the index
-    directions over which its nodes are also averaged; along these, the arrays have one node."""
+    the case, with its default values filled in. `start`: the time or step at which averaging began, in `unit`.
+    `joined_by`: the connections of the blocks as a JSON text (`block_neighbours.encode_connections`). `lines`: for each
+    block the index directions over which its nodes are also averaged; along these, the arrays have one node."""
 
     def __init__(
         self,
