@@ -61,9 +61,9 @@ class Stream:
 
 
 def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
-    """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a point in its middle.
-    `lower` and `upper`: the corners (3,) or (2,), in units of the length scale L. With two counts and corners (2,) it
-    is the boundary of a rectangle in the plane z = 0."""
+    """Return the six sides of a box as one surface. They are divided into cells, `counts` along x, y and z, with a
+    point in the middle of each. `lower` and `upper`: the corners (3,) or (2,), in units of the length scale L. With two
+    counts and corners (2,) it is the boundary of a rectangle in the plane z = 0."""
     lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []

@@ -125,7 +125,8 @@ Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 def spacings(shape: Shape) -> list[Formula]:
     """Return the formulas for the length of a shock cell of a "planar" or "round" jet, as pairs of a name and a
-    function of the expanded jet. The first formula is that of the vortex-sheet model, the second 0.8 of it."""
+    function of the expanded jet. The first formula is that of the vortex-sheet model, the second gives 0.8 times its
+    value."""
     name = "vortex sheet (Tam)" if shape == "planar" else "vortex sheet (Prandtl, Pack)"
     return [(name, spacing), (f"{_SHORTENED:g} of it", lambda jet: _SHORTENED * spacing(jet))]
 

@@ -73,8 +73,8 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
 
 def clear(directory: str | Path, name: str) -> None:
     """Remove the coordinate files of one output. `directory`: the run directory. `name`: "fields" for the whole fields,
-    or the name of an `[[output.subset]]`. The field files that link to the coordinate files must have been removed
-    before. Raises HiresxError if a file cannot be removed."""
+    or the name of an `[[output.subset]]`. The caller must have removed the field files that link to these coordinate
+    files. Raises HiresxError if a file cannot be removed."""
     files.remove(Path(directory).glob(f"{name}_grid.nc"))
     files.remove(Path(directory).glob(f"{name}_grid_{'[0-9a-f]' * 8}.nc"))
 

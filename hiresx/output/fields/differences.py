@@ -92,9 +92,9 @@ class Metrics:
             self.slope = [{axis: cofactor[a][2 - axis] * inverse for axis in self.axes} for a in range(3)]
 
     def gradient(self, f: np.ndarray, beyond: Sides | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the derivatives of f (nk, nj, ni) with respect to x, y and z, three float64 arrays (nk, nj, ni).
-        `beyond`: values of f at the nodes beyond the faces of the block, for the same faces as the coordinates that
-        were given to the constructor."""
+        """Return the derivatives of f (nk, nj, ni) with respect to x, y and z, three float64 arrays (nk, nj, ni), in
+        the unit of f per length scale L. `beyond`: values of f at the nodes beyond the faces of the block, for those
+        faces for which the constructor was given coordinates there."""
         along = {axis: derivative(f, axis, beyond) for axis in self.axes}
         zero = np.zeros(f.shape)
         return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)

@@ -47,8 +47,8 @@ class Attachment:
         false."""
 
     def after_step(self, solver: Solver) -> None:
-        """Take a sample, write a file or do other work that is due after a time step. The solver calls this method
-        after every time step, or only after as many steps as `steps_left` returned."""
+        """Take a sample, write a file or do other work that is due after a time step. The run calls this method after
+        every time step, or only after as many steps as `steps_left` returned."""
 
     def steps_left(self, solver: Solver) -> int:
         """Return the largest number of time steps that may be made before the next call of `after_step`. A time at

@@ -186,9 +186,9 @@ class JointFile:
             self._layout.put(self._file, key, place, parts)
 
     def publish(self, synced: bool = True) -> None:
-        """Rename the temporary file to its final name. Called on rank 0, after all processes have left the context that
-        this object is (its `with` block). `synced`: whether the new name is flushed to the disk. Raises HiresxError,
-        with the path, if this fails."""
+        """Rename the temporary file to its final name. Called on rank 0 after all processes have left the `with` block
+        of this object. `synced`: whether the new name is flushed to the disk. Raises HiresxError, with the path, if
+        this fails."""
         with naming_errors(self.path):
             os.replace(self._temporary, self.path)
             if synced:

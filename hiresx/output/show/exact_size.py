@@ -61,8 +61,9 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
             raise _no_room_error(fig)
 
     def cut(self, figure: Any) -> Bbox:
-        """Return the rectangle of `figure` that is written to the file, as a Matplotlib Bbox in inches. In each
-        direction it is the whole figure if its size was requested, or else the range with content."""
+        """Return the rectangle of `figure` that is written to the file, as a Matplotlib Bbox in inches. It spans the
+        whole figure in each direction in which the user has requested the size, and otherwise the range with
+        content."""
         wide, high = figure.get_size_inches()
         box = figure.get_tightbbox().padded(PAD)
         across, upwards = self._asked
@@ -71,8 +72,8 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
 
 def whole_pixels(inches: float, dpi: float) -> float:
-    """Return `inches`, changed so slightly that its product with `dpi` (pixels per inch), truncated, is the nearest
-    whole number of pixels."""
+    """Return a length close to `inches` whose product with `dpi` (pixels per inch), truncated, is the nearest whole
+    number of pixels to the product of the two arguments."""
     pixels = round(inches * dpi)
     return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
 

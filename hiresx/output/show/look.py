@@ -64,12 +64,12 @@ class Look:
 
     @property
     def wide(self) -> float:
-        """Largest width of the picture, in inches."""
+        """Largest width of the picture, in inches: the requested or the default one."""
         return picture_file.WIDTH if self.width is None else self.width
 
     @property
     def high(self) -> float:
-        """Largest height of the picture, in inches."""
+        """Largest height of the picture, in inches: the requested or the default one."""
         return picture_file.HEIGHT if self.height is None else self.height
 
     @property

@@ -76,8 +76,8 @@ class Progress:
 
     @property
     def point_steps_per_s(self) -> float | None:
-        """Speed of the run in nodes times time steps per second of wall time: the recent median, or the mean of a very
-        short run. None before the second step."""
+        """Speed of the run: number of nodes times number of time steps per second of wall time. It is the median of
+        recent time steps, or the mean of a very short run. None before the second step."""
         seconds = self.estimator.seconds_per_step or self.estimator.overall_seconds_per_step
         return self.points / seconds if seconds else None
 

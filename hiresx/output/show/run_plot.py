@@ -40,7 +40,7 @@ def plot_run(
     - `variable`: one name or several, separated by commas.
     - `plane`: the plane through a three-dimensional field, such as "z=0".
     - `line`: the line along which values are drawn, such as "y=0" (in three dimensions "y=0, z=0").
-    - `subset`: the name of an output.subset of the case, drawn instead of the whole fields.
+    - `subset`: the name of an `[[output.subset]]` of the case, drawn instead of the whole fields.
     - `reference`: a CSV file whose header names its columns (x, rho, ...), drawn with lines.
     - `against`: another run or field file, or several. Along a line their values are drawn, too. In pictures with
       colours the difference from one other run is drawn. Runs are compared at the latest time that all have, unless

@@ -83,11 +83,11 @@ def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
 
 
 def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
-    """Return the weights of nodes in integrals over the whole grid, an array (nk, nj, ni) for each box of nodes that
-    this rank computes. `weights`: the quadrature weights with levels of refinement, computed with the same `kept`; None
-    without levels. With levels the result is scaled so that its sum is the volume of the unrefined grid, which does not
-    change when the refinement changes. `kept`: whether to use the weights with which no-slip walls conserve mass. All
-    ranks must call this function."""
+    """Return the weights of nodes in integrals over the whole grid, in L^3 (L^2 in plane flow, L in one dimension), as
+    a list with an array (nk, nj, ni) for each box of nodes that this rank computes. `weights`: the quadrature weights
+    with levels of refinement, computed with the same `kept`; None without levels. With levels the result is scaled so
+    that its sum is the volume of the unrefined grid, which does not change when the refinement changes. `kept`: whether
+    to use the weights with which no-slip walls conserve mass. All ranks must call this function."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -112,8 +112,8 @@ def _jacobian(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
-    """Return a factor for the nodes of a box, an array (nk, nj, ni): 0 at nodes on a pole of the grid, which have
-    neither area nor volume, and 1 elsewhere. `state`: the device state of the box."""
+    """Return a factor for the nodes of a box, an array (nk, nj, ni): 0 at nodes on a pole of the grid (a face that is
+    collapsed to a line), which have neither area nor volume, and 1 elsewhere. `state`: the device state of the box."""
     here = [patch for patch in solver.cut.patches if patch.block == state.index and patch.condition.kernel == "pole"]
     counted = np.broadcast_to(1.0, state.block.x.shape)
     if here:

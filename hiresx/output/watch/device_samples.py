@@ -54,8 +54,8 @@ class DeviceMonitor(Monitor):
 
     def numbers(self, solver: Solver) -> np.ndarray:
         """Compute the numbers of this rank from which a sample for the current state follows, and return them on the
-        host: a float64 array. Its shape is (`count`,), where `count` is the attribute with the number of numbers in a
-        sample, or that of the attribute `array` if this monitor has a device array of its own."""
+        host: a float64 array. Its shape is (`count`,), where the attribute `count` is the number of numbers in a
+        sample. If this monitor has a device array of its own, the attribute `array`, its shape is that of `array`."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
@@ -88,8 +88,8 @@ class DeviceMonitor(Monitor):
         return super().capture()
 
     def finish(self, solver: Solver) -> None:
-        """Store, at the end of a run, the samples that are still on the device, and the last sample. All ranks must
-        call this method."""
+        """Store, at the end of a run, the samples that are still on the device, and close the history. An iteration
+        towards steady flow first takes a sample of its last step. All ranks must call this method."""
         try:
             self._deliver()
         finally:

@@ -62,12 +62,12 @@ class _End(NamedTuple):
 
 
 def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[FaceWeights]]:
-    """Return the quadrature weights of wall nodes in integrals over all given walls together. `walls`: for each face of
-    a block the mask of its wall nodes, an array `[k, j, i]` without the direction of the face. The integral of a field
-    is the sum of weight times area times field, over the nodes and over the list of each face. The first entry of a
-    list has all nodes. At an edge, a line along which the direction of the wall jumps, a node has an area on each side:
-    the first entry has one of them. A further entry has the same shape, the areas on another side, and weights that are
-    0 except at nodes on edges."""
+    """Return the quadrature weights of wall nodes in integrals over all given walls together. `walls`: for each (block,
+    face) the mask of its wall nodes, an array `[k, j, i]` without the axis normal to the face. The result has a list
+    for each (block, face). The integral of a field is the sum of weight times area times field, over the nodes and over
+    the list of each face. The first entry of a list has all nodes. At an edge, a line along which the direction of the
+    wall jumps, a node has an area on each side: the first entry has one of them. A further entry has the same shape,
+    the areas on another side, and weights that are 0 except at nodes on edges."""
     return {place: [*found.values()] for place, found in Walls(decomposition, walls).shares(walls).items()}
 
 

@@ -27,13 +27,13 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     the time and the step."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the values that this rank has in block number `n` of the output. `regions`: the points of this block
-        whose values the rank has, with coordinates and variables. Called within the context that this object is. Rank 0
+        """Write the values that this rank has in block number `n` of the output, inside the `with` block of this
+        object. `regions`: the points of block `n` whose values the rank has, with coordinates and variables. Rank 0
         calls this method for every block, even without regions."""
 
     def publish(self) -> None:
-        """Give the files of this time their final names. Called after all ranks have left the context that this object
-        is (its `with` block), in which they write."""
+        """Give the files of this time their final names. Called after all ranks have left the `with` block of this
+        object."""
 
     def discard(self) -> None:
         """Remove all files of this time. Called instead of `publish`, or after `publish` failed."""
@@ -76,9 +76,9 @@ class FormatSeries(ABC):
 
     @abstractmethod
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Return the writer of the files of one time. `directory`: the run directory. `time`: in units of L / c_ref
-        (length scale over sound speed). `step`: number of time steps before this time. Collective; called in the main
-        thread of all ranks."""
+        """Return the object that writes the files of one time. `directory`: the run directory. `time`: in units of L /
+        c_ref (length scale over sound speed). `step`: number of time steps before this time. All ranks must call this
+        method, in their main threads."""
 
 
 class Format(Protocol):

@@ -140,7 +140,7 @@ class FieldFrame:
 
     def publish(self) -> None:
         """Give the files their final names, the coordinate file first, so that no field file links to a missing one.
-        Called on rank 0, after all ranks have left the context that this object is (its `with` block)."""
+        Called on rank 0 after all ranks have left the `with` block of this object."""
         for file in self._files:
             file.publish()
 

@@ -127,7 +127,7 @@ class VtkFrame:
 
     def publish(self) -> None:
         """Give the files of this time their final names, the .vtm file last, and add it to the .pvd file. Called on
-        rank 0, after all ranks have left the context that this object is (its `with` block)."""
+        rank 0 after all ranks have left the `with` block of this object."""
         for file in self._files:
             self._published += 1
             file.publish(synced=False)

@@ -84,8 +84,8 @@ class AverageMonitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
-        because a sample is due."""
+        """The time, in units of L / c_ref (length scale over sound speed), beyond which the next time step must not go,
+        since a sample is due then. Infinite if samples are not taken at an interval of time."""
         return self._clock.next_time
 
     @property
@@ -242,8 +242,8 @@ class AverageMonitor(Attachment):
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Continue the averages of a checkpoint. `captured`: the result of `capture`. An average that the checkpoint
         does not have, or has with another start time or other directions, begins again at the present time. If the data
-        of the budget are missing, all averages begin again, because budget and moments must have the same samples. With
-        the key `over`, all begin again if one of them does."""
+        of the budget are missing, all averages begin again, because budget and moments must have the same samples. If
+        averages are also taken over index directions (key `over`), all averages begin again as soon as one must."""
         self._begun, self._launch = False, None
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])

@@ -134,8 +134,8 @@ class BodyForceMonitor(Monitor):
         super().begin(solver, restarted)
 
     def after_step(self, solver: Solver) -> None:
-        """Compute the acceleration by the body force for the next time step, if the host must do this, and take a
-        sample if one is due."""
+        """Compute the acceleration by the body force for the next time step, unless the device does so without the
+        host, and take a sample if one is due. All ranks must call this method."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
         super().after_step(solver)
@@ -153,8 +153,8 @@ class BodyForceMonitor(Monitor):
         super().finish(solver)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        """Return mass flow, acceleration and force along the axis of the body force. All ranks must call this
-        method."""
+        """Return the mean mass flux "mass_flow" (rho_ref c_ref), "acceleration" (c_ref^2 / L) and "force" per volume
+        (rho_ref c_ref^2 / L) along the axis of the body force. All ranks must call this method."""
         self._control(solver)
         kept = self._backend.to_host(self._state)
         density, flow, a = (float(kept[n]) for n in (KeptNumber.DENSITY, KeptNumber.FLOW, KeptNumber.ACCELERATION))

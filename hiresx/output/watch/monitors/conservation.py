@@ -116,8 +116,8 @@ class ConservationMonitor(DeviceMonitor):
             self._sponges[n] = pad(solver, solver.states[n], rate), goal
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the kernel launches that compute the integrals and fluxes at this rank's nodes and write them to the
-        device array `numbers`."""
+        """Return the kernel launches that sum the integrals and boundary fluxes over this rank's nodes and write the
+        sums to the device array `numbers`, float64 (`count`,)."""
         count = self._totals.count
         totals = self._totals.calls("column_totals", self._arguments, numbers[:count])
         return [*totals, *self._surface.sum_calls("face_flux_sums", numbers[count:])]

@@ -111,7 +111,7 @@ class ForceMonitor(DeviceMonitor):
 
     def calls(self, numbers: Any) -> Calls:
         """Return the kernel launches that sum pressure, friction, heat and moments over this rank's wall nodes and
-        write the sums to the device array `numbers`."""
+        write the sums to the device array `numbers`, float64 (`count`,)."""
         put, round_ = self._solver.backend.to_device, self._solver.case.axisymmetric
         return self._surface.sum_calls(
             "face_force_sums", numbers, pressure=float(self._pressure),
@@ -127,8 +127,8 @@ class ForceMonitor(DeviceMonitor):
         return dict(zip(self._integrals, found, strict=True))
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        """Return the integrals over the walls and, if requested, the extremes along them by column, for the current
-        state. All ranks must call this method."""
+        """Return the integrals over the walls and, if the case requests them, the extremes along the walls, by column
+        and in the unit of the column, for the current state. All ranks must call this method."""
         values = self.integrals()
         if not self.deferred:
             self._measured = self._surface.last()

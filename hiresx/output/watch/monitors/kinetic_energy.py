@@ -77,7 +77,7 @@ class KineticEnergyMonitor(DeviceMonitor):
 
     def calls(self, numbers: Any) -> Calls:
         """Return the kernel launches that sum the terms of the energy budget over this rank's nodes and write the sums
-        to the device array `numbers`."""
+        to the device array `numbers`, float64 (`count`,)."""
         return [*self._velocities.calls, *self._energy.calls("column_energy", self._arguments, numbers)]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:

@@ -150,9 +150,9 @@ class ProbeMonitor(Monitor):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
-        because a sample is due. Infinite if the device takes the samples without the host, or if samples are taken at
-        an interval of steps."""
+        """The time, in units of L / c_ref (length scale over sound speed), beyond which the next time step must not go,
+        since a sample is due then. Infinite if samples are not taken at an interval of time, or if the device takes
+        them without the host."""
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:

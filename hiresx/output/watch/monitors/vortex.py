@@ -41,7 +41,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raise HiresxError if a far-field boundary condition of `case` has a vortex and the grid is not plane.
+    """Raise HiresxError if a far-field boundary condition of `case` has a vortex and the grid is not two-dimensional.
     `decomposition`: the blocks of the grid."""
     if vortex_of(case) is None:
         return
