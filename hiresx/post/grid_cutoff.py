@@ -41,7 +41,7 @@ def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
     """Return the frequencies (n,), in c_ref / L, below which a tone in n sampled signals cannot be an alias of a higher
     tone. `taken`: the signals of a probe. `highest` (n,): the highest frequencies of waves on the grid
     (`highest_waves`). The result is infinite if half the sampling rate exceeds `highest`. Otherwise it is a quarter of
-    the sampling rate for filtered samples, and 0 for unfiltered ones. It is None if `highest` is None."""
+    the sampling rate for filtered samples, and 0 for unfiltered ones. It is None if `highest` is unknown (None)."""
     if highest is None:
         return None
     enough = 0.5 / taken.dt >= (1 - 1e-6) * highest
@@ -106,8 +106,8 @@ def _lengths(
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
     """Return whether the grid resolves the tone `peak`: whether its frequency is at most `cutoff`, in c_ref / L. The
-    result is None if `cutoff` is unknown (None or not finite). It is also None if the frequency is below `cutoff` but
-    above `trusted`, or `trusted` is None, so that the tone may be an alias of a higher one."""
+    result is None if `cutoff` is unknown (None or not finite). It is also None if the frequency is below `cutoff` and
+    the tone may be an alias of a higher one, because it is above `trusted` (`alias_free`) or `trusted` is None."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:

@@ -72,8 +72,8 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
 
 def whole_pixels(inches: float, dpi: float) -> float:
-    """Return a length close to `inches` whose product with `dpi` (pixels per inch), truncated, is the nearest whole
-    number of pixels to the product of the two arguments."""
+    """Return `inches`, or a length that hardly differs from it, such that int(length * dpi) is round(inches * dpi).
+    `dpi`: pixels per inch. Matplotlib truncates the number of pixels."""
     pixels = round(inches * dpi)
     return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
 

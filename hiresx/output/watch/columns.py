@@ -135,9 +135,9 @@ def dimension(solver: Solver) -> int:
 
 
 def pad(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
-    """Return a device array with `values` (nk, nj, ni) in its interior and zeros in its ghost nodes, of the
-    floating-point type of work arrays. `state`: the device state of the box of nodes, which has the shape with
-    ghosts."""
+    """Return a device array of the shape with ghost nodes, with `values` (nk, nj, ni) in its interior and zeros in the
+    ghost nodes. Its type is the floating-point type of work arrays. `state`: the device state of the box of
+    nodes."""
     array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values
     return solver.backend.to_device(array)
