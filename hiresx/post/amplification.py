@@ -28,9 +28,10 @@ def amplification(run: Any, ahead: Range | None = None, behind: Range | None = N
     """Return the amplification of turbulence by a plane shock at rest, and its comparison with linear interaction
     analysis. The Reynolds stress R11, R22 = (R_v_v + R_w_w)/2 and the turbulent kinetic energy k are given along x,
     divided by their means upstream of the shock. `run` (a folder or the result of `hiresx.open`) must have averages of
-    a flow along +x whose other two index directions are homogeneous. `ahead`, `behind`: intervals of x, upstream and
-    downstream, over which means are taken. By default `ahead` is the half of the upstream region that is nearer to the
-    shock, and `behind` the far half of the region between the shock and the next sponge or the end of the grid.
+    a flow along +x whose other two index directions are homogeneous. `ahead`, `behind`: intervals of x in units of L,
+    upstream and downstream, over which means are taken. By default `ahead` is the half of the upstream region that is
+    nearer to the shock, and `behind` the far half of the region between the shock and the next sponge or the end of the
+    grid.
 
     The theory holds for isotropic vortical turbulence far downstream of the shock (Ribner, NACA report 1164, 1954) at
     the measured upstream Mach number. Raises HiresxError for other averages, if the steepest rise of density is below 3

@@ -27,12 +27,13 @@ def animate(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Path:
-    """Write an animation of `variable` from the fields of `run` (a folder or the result of `hiresx.open`), and return
-    its path. `out`: a .mp4 or .gif file, by default in RUN/post. `start` and `end`: the first and the last time, in
-    units of L / c_ref (length scale over sound speed). `every`: if it is n, every n-th of these fields is used. `fps`:
-    frames per second. `subset`: the name of an `[[output.subset]]`, by default the whole fields. `look`: the
-    appearance. All frames have the same colours and axes. The file is replaced only when all frames are written. Raises
-    HiresxError for missing fields, and if there is no encoder."""
+    """Write an animation of `variable`, the name of a stored or derived variable, from the fields of `run` (a folder or
+    the result of `hiresx.open`), and return the path of the file. `out`: a .mp4 or .gif file, by default in RUN/post.
+    `start` and `end`: the first and the last time, in units of L / c_ref (length scale over sound speed). `every`: if
+    it is n, every n-th of the stored fields is used. `fps`: frames per second. `subset`: the name of an
+    `[[output.subset]]`, by default the whole fields. `look`: the appearance. All frames have the same colours and axes.
+    The file is replaced only when all frames are written. Raises HiresxError for missing fields, and if there is no
+    encoder."""
     run, look = as_run(run), look or Look()
     target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)
     paths = run.files(-np.inf if start is None else start, np.inf if end is None else end, every, subset)

@@ -38,12 +38,12 @@ def decompose(
     values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8, filtered: bool = False
 ) -> AzimuthalModes:
     """Return the power spectra of the azimuthal modes of signals at n points on a ring. `values` (times, n): the
-    signals. `theta` (n,): the angles theta_0 + 2 pi p / n, in any order. `dt`: the time between samples. `segments`:
-    the number of overlapping segments whose spectra are averaged. `filtered`: whether the samples were filtered; the
-    effect of the filter is then removed. The amplitude of mode m is p_m = sum over the points of p exp(-i m theta) / n.
-    In its two-sided spectrum, positive frequencies belong to the mode -m and negative frequencies to the mode m. The
-    modes |m| < n/2 are returned. If n is even, the mode n/2 is left out, since its direction of rotation cannot be
-    determined."""
+    signals. `theta` (n,): the angles theta_0 + 2 pi p / n, in any order. `dt`: the time between samples, in units of L
+    / c_ref. `segments`: the number of overlapping segments whose spectra are averaged. `filtered`: whether the probe
+    has filtered the samples in time; the effect of the filter on the spectra is then removed. The amplitude of mode m
+    is p_m = sum over the points of p exp(-i m theta) / n. In the two-sided spectrum of p_m, positive frequencies belong
+    to the mode -m and negative frequencies to the mode m. The modes |m| < n/2 are returned. If n is even, the mode n/2
+    is left out, since its direction of rotation cannot be determined."""
     n = theta.size
     highest = (n - 1) // 2
     parts = values @ np.exp(-1j * np.outer(theta, np.arange(highest + 1))) / n
@@ -65,9 +65,10 @@ def decompose(
 
 
 def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
-    """Return the angles (n,), in radians, of n points on a ring about the x axis, from y to z. `places` (n, 3): their
-    coordinates. `wanted`: the name of the signals, for error messages. Raises HiresxError if there are fewer than three
-    points, or if they are not equally spaced on a circle around the x axis."""
+    """Return the angles (n,), in radians, of n points on a ring about the x axis, from y to z. `places` (n, 3): the
+    coordinates of the points; None if they are unknown, which is an error. `wanted`: the name of the signals, for error
+    messages. Raises HiresxError if there are fewer than three points, or if they are not equally spaced on a circle
+    around the x axis."""
     hint = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
     if places is None or len(places) < 3:
         raise HiresxError(f'"{wanted}" has fewer than three places', hint)
@@ -95,10 +96,10 @@ def azimuthal(
     velocity: float = 1.0,
 ) -> Result:
     """Return the power spectra of the azimuthal modes of signals on a ring of probes around the x axis, and the kinds
-    of their tones. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the history and its
-    column. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed). `segments`: the
-    number of overlapping segments whose spectra are averaged. `length`, `velocity`: scales of the Strouhal number f
-    length / velocity.
+    of their tones. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the names of the history
+    and of one of its columns. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound
+    speed). `segments`: the number of overlapping segments whose spectra are averaged. `length`, `velocity`: scales of
+    the Strouhal number f length / velocity, in units of L and c_ref.
 
     For each tone of the mean spectrum the result has its modes and its kind: axisymmetric (m = 0 is largest), helical
     (m or -m alone) or flapping (both m and -m). It also has `carried`: whether the grid at the ring resolves the tone

@@ -79,12 +79,14 @@ class HomogeneousMeans:
         return values.mean(axis=self._over, keepdims=True)
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
-        """Return df/dx, df/dy and df/dz of a mean `f` (nk, nj, ni), as an array (3, nk, nj, ni), per L."""
+        """Return the derivatives df/dx, df/dy and df/dz of a mean `f` (nk, nj, ni), as an array (3, nk, nj, ni), in the
+        unit of f per length scale L."""
         none = np.zeros((3, *f.shape))
         return reduce(np.add, (derivative(f, axis) * self.slopes[axis] for axis in self._along), none)
 
     def divergence(self, vector: np.ndarray) -> np.ndarray:
-        """Return the divergence (nk, nj, ni) of a mean vector (3, nk, nj, ni), per L."""
+        """Return the divergence of a mean `vector` (3, nk, nj, ni), as an array (nk, nj, ni), in its unit per length
+        scale L."""
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 
@@ -152,7 +154,8 @@ def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np
 
 
 def tensor(component: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """Return the symmetric tensor (3, 3, ...) with the components `component(i, j)` for i <= j."""
+    """Return the symmetric tensor (3, 3, ...) whose components follow from the function `component`, which is called as
+    component(i, j) for i <= j and returns an array (...)."""
     return np.stack([component(i, j) for i, j in INDICES.values()])[PLACE]
 
 

@@ -21,12 +21,13 @@ def correlate(
     reach: float = 1.5,
 ) -> Result:
     """Return the correlations in space and time between the signals at the points of a line probe, and the convection
-    velocity that follows from them. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the
-    history and its column. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed).
-    `at`: the distance of the reference point from the first point, in units of the length scale L; by default the
-    middle. `longest`: the largest time lag, in L / c_ref. `reach`: the largest distance downstream that is used for
-    convection velocities, in L. Raises HiresxError for a history with fewer than three points, and for signals that are
-    missing or too short."""
+    velocity that follows from them. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the names
+    of the history and of one of its columns. `start`, `end`: first and last time, in units of L / c_ref (length scale
+    over sound speed). `at`: the distance of the reference point from the first point, in units of the length scale L;
+    by default the middle. `longest`: the largest time lag, in L / c_ref; None: at most a quarter of the time. `reach`:
+    the largest distance, in L, between a point and those points downstream of it from which its convection velocity is
+    computed. Raises HiresxError for a history with fewer than three points, and for signals that are missing or too
+    short."""
     run = as_run(run)
     if reach <= 0 or (longest is not None and longest <= 0):
         raise HiresxError("a reach and a largest lag are above 0", "see --reach and --lag")

@@ -72,9 +72,10 @@ def energy_spectrum(
 
 def shells(velocity: Sequence[np.ndarray], periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the spectrum of the kinetic energy over spherical shells of wave vectors: the wave numbers 0, dk, 2 dk,
-    ..., and the kinetic energy of the waves in a shell of width dk around each. `velocity`: u, v and w, arrays (nk, nj,
-    ni); their means are subtracted. `periods` (3, 3): the vectors, one in each row, after which the flow repeats along
-    k, j and i. dk is the smallest spacing of wave numbers among the directions."""
+    ... (n,), in radians per L, and the kinetic energy per mass (n,), in c_ref^2, of the waves in a shell of width dk
+    around each. `velocity`: u, v and w, arrays (nk, nj, ni); their means are subtracted. `periods` (3, 3): the vectors,
+    one in each row, after which the flow repeats along k, j and i. dk is the smallest spacing of wave numbers among the
+    directions."""
     # Columns, one for each period: the wave vector that has one wavelength along this period and is constant along the
     # others.
     waves = 2 * np.pi * np.linalg.inv(periods)

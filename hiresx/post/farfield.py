@@ -47,14 +47,14 @@ class ObserverArc:
 
     @property
     def angles(self) -> np.ndarray:
-        """Angle of each observer from the x axis, in degrees, an array (n * azimuths,). Each of the n angles appears
-        `azimuths` times in succession."""
+        """Angle of each observer from the x axis, in degrees, as an array (n * azimuths,), for n angles of the arc.
+        Each angle appears `azimuths` times in succession."""
         return np.repeat(np.linspace(self.start, self.end, self.n), self.azimuths)
 
     @property
     def places(self) -> np.ndarray:
-        """Coordinates x, y, z of each observer, in units of the length scale L, an array (n * azimuths, 3). Raises
-        HiresxError for a radius that is not positive, and without observers."""
+        """Coordinates x, y, z of each observer, in units of the length scale L, as an array (n * azimuths, 3), in the
+        order of `angles`. Raises HiresxError for a radius that is not positive, and for an arc without observers."""
         if not (self.radius > 0 and self.n >= 1 and self.azimuths >= 1):
             raise HiresxError(
                 "an arc has a radius above 0 and 1 observer and azimuth or more", "e.g. --arc 50,20,160,15"
@@ -474,14 +474,14 @@ def far_field(
     observers: np.ndarray,
     stream: fwh.Stream,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return k times (k,) and the sound pressure p' (m, k) at these times and m observers outside a surface, by the
-    equation of Ffowcs Williams and Hawkings (`hiresx.post.fwh`). The times are all times at which every observer
-    receives sound from the whole surface. All quantities are in the scales of the case. `surface`: the points, normals
-    and areas. `time` (times,): equally spaced times of the samples. `rho`, `pressure` (times, n) and the total
-    `velocity` (times, n, 3): the flow at the n points of the surface. `observers` (m, 3): coordinates. `stream`: the
-    flow outside. Samples are interpolated by polynomials of degree 7. For a `plane` surface they are transformed to
-    frequencies (`hiresx.post.fwh_plane`). Raises HiresxError for a stream that is not subsonic, for samples at unequal
-    intervals, and for too few samples."""
+    """Return (times, p'): the times (k,) at which every observer receives sound from the whole surface, and the sound
+    pressure p' (m, k) at m observers outside the surface, by the equation of Ffowcs Williams and Hawkings
+    (`hiresx.post.fwh`). All quantities are in the scales of the case. `surface`: n points with normals and areas.
+    `time` (times,): equally spaced times of the samples. `rho`, `pressure` (times, n) and `velocity` (times, n, 3),
+    including the stream: the flow at the points. `observers` (m, 3): coordinates. `stream`: the uniform flow outside
+    the surface. Samples are interpolated by polynomials of degree 7. For a surface in plane flow (`surface.plane`) they
+    are transformed to frequencies (`hiresx.post.fwh_plane`). Raises HiresxError for a stream that is not subsonic, for
+    samples at unequal intervals, and for too few samples."""
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return rho[:, some], velocity[:, some], pressure[:, some]

@@ -9,9 +9,9 @@ MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_lev
 
 
 def add_means(data: Any, azimuths: int) -> Any:
-    """Return the dataset of a result of `farfield` with the levels of the mean power over azimuths added, in dB. The
-    averaged levels have the dimension `direction` instead of `observer`. `data`: the dataset. `azimuths`: the number of
-    observers at each angle, which are consecutive."""
+    """Return a dataset of the far field to which levels of the mean power over azimuths, in dB, are added. These have
+    the dimension `direction` instead of `observer`. `data`: the dataset of a result of `farfield`. `azimuths`: the
+    number of observers at each angle, which follow each other."""
     for name, mean in MEANS.items():
         values = data[name]
         at = values.dims.index("observer")
@@ -27,8 +27,8 @@ def add_means(data: Any, azimuths: int) -> Any:
 
 def mean_rows(data: Any) -> list[dict[str, Any]]:
     """Return the levels averaged over azimuths as the rows of a table: for each angle and end cap a dictionary with the
-    angle in degrees, the overall level, and the levels in third octaves, in dB. `data`: the dataset of a result of
-    `farfield`, to which `add_means` has been applied."""
+    angle in degrees, the overall level, and the levels in third octaves, in dB. `data`: the dataset that `add_means`
+    has returned."""
     return [
         {"angle_deg": float(angle), **({"cap": float(one["cap"])} if "cap" in one.coords else {}),
          "overall_level_db": float(one["mean_overall_level"][n]),
@@ -38,9 +38,8 @@ def mean_rows(data: Any) -> list[dict[str, Any]]:
 
 
 def columns(data: Any) -> dict[str, list[float]]:
-    """Return the third-octave levels averaged over azimuths as columns of a table: a list, in dB, for each angle and
-    end cap, by the name of the column. `data`: the dataset of a result of `farfield`, to which `add_means` has been
-    applied."""
+    """Return a dictionary from the names of columns of a table to their values: the third-octave levels averaged over
+    azimuths, a list in dB, for each angle and end cap. `data`: the dataset that `add_means` has returned."""
     found: dict[str, list[float]] = {}
     for one in _caps(data):
         cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""

@@ -56,16 +56,19 @@ def read(path: str | Path) -> MeasuredSpectra:
 def compare(data: Any, measured: MeasuredSpectra) -> dict[str, Any]:
     """Return the differences between computed third-octave levels and measured spectra at the same angles, in the bands
     that samples and cells resolve and whose middles lie in the measured range. `data`: the dataset of a result of
-    `farfield`. Levels averaged around the axis are used if there are any. The result has
+    `farfield`. Levels averaged around the axis are used if there are any. The result is a dictionary with
 
     - `bands`: a row for each band and angle: its middle and angle, the computed level of the band divided by its width
       in Strouhal numbers, the measured level, interpolated linearly over the logarithm of the Strouhal number, and
       `difference_db`, their difference without its mean over all rows.
-    - `offset_db`: that mean, which contains the distances and reference values of both.
-    - `between_angles_db`: the largest error of a difference of levels between two angles in a band.
-    - `along_spectra_db`: the largest error of a difference of levels between two bands at an angle.
+    - `offset_db`: the mean difference over all rows, which is due to other distances and reference values, too.
+    - `between_angles_db`: how much the difference of the levels at two angles, in one band, deviates from the measured
+      one at most.
+    - `along_spectra_db`: how much the difference of the levels in two bands, at one angle, deviates from the measured
+      one at most.
 
-    Raises HiresxError if no angle or no band is in both, and for several end caps that are not averaged."""
+    Raises HiresxError if the computed and the measured spectra have no angle or no band in common, and for several end
+    caps that are not averaged."""
     if "cap" in data.dims:
         raise HiresxError("measured spectra are compared with one result", "let end caps be averaged: --caps average")
     averaged = "mean_band_level" in data

@@ -19,8 +19,8 @@ def columns(data: Any) -> list[str]:
 
 def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
     """Write the pressure signals of a far field to the CSV file `path`. `data`: the dataset of a result of `farfield`.
-    `clocks`: the columns of times by name, each (times,), which are written first. There is one for all observers, or
-    one for each observer."""
+    `clocks`: the columns of times, arrays (times,) by name, which are written first: one for all observers, or one for
+    each."""
     values = data["pressure"].values.reshape(-1, data.sizes["time"])
     rows = zip(*(own.tolist() for own in clocks.values()), *values.tolist(), strict=True)
     path.write_text(csv_text([*clocks, *columns(data)], rows), encoding="utf-8")

@@ -61,9 +61,9 @@ class Stream:
 
 
 def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
-    """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a point in its middle.
-    `lower` and `upper`: the corners (3,) or (2,), in units of the length scale L. With two counts and corners (2,) it
-    is the boundary of a rectangle in the plane z = 0."""
+    """Return the six sides of a box as one surface. They are divided into cells, `counts` along x, y and z, with a
+    point in the middle of each. `lower` and `upper`: the corners (3,) or (2,), in units of the length scale L. With two
+    counts and corners (2,) it is the boundary of a rectangle in the plane z = 0."""
     lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []
@@ -93,12 +93,13 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sound pressure p' (groups, m, k) at m observers, separated by groups of surface points, and its times
-    (m, k), in the scales of the case; the result is (times, p'). The sum over the groups is the total pressure. `time`
-    (times,): equally spaced times of the samples. `flow`: a function that returns rho, velocity and pressure at a slice
-    of the points, so that only these are in memory. `observers` (m, 3): coordinates, in units of the length scale L.
-    `stream`: the flow outside. `group` (n,): number of the group of each surface point, from 0; by default there is one
-    group.
+    """Return (times, p'): the times (m, k) at which m observers receive sound, and the sound pressure p' (groups, m,
+    k), separated by groups of surface points, in the scales of the case. The sum over the groups is the total pressure.
+    `surface`: n points with normals and areas. `time` (times,): equally spaced times of the samples. `flow`: a function
+    that returns rho (times, points), velocity (times, points, 3) and pressure (times, points) at a slice of the points,
+    so that only these are in memory. `observers` (m, 3): coordinates, in units of the length scale L. `stream`: the
+    uniform flow outside the surface. `group` (n,): number of the group of each surface point, from 0; by default there
+    is one group.
 
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
     Each observer then has another time window. It begins when the observer receives the first sound of the nearest
@@ -144,15 +145,16 @@ def check_step(time: np.ndarray, stream: Stream) -> float:
 
 
 def too_short_error() -> HiresxError:
-    """Return the error for samples that cover less time than sound needs to cross the surface."""
+    """Return the error, without raising it, that the samples cover less time than sound needs to cross the surface."""
     return HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
 
 
 def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
     """Return the source terms Q, L1, L2, L3 of the equation of Ffowcs Williams and Hawkings times the area, an array
-    (m, 4, times), at the m points of the `surface` that the slice `some` selects. `flow`: a function that returns the
-    flow at a slice of points. `stream`: the flow far away. `samples`: number of times. The terms are computed for a few
-    points at a time, so that the transposed arrays fit in the cache."""
+    (m, 4, times), at the m points of the `surface` that the slice `some` selects. `flow`: a function that returns rho
+    (times, points), velocity (times, points, 3) and pressure (times, points) at a slice of points. `stream`: the
+    uniform flow outside the surface. `samples`: number of times. The terms are computed for a few points at a time, so
+    that the transposed arrays fit in the cache."""
     numbers = range(len(surface.areas))[some]
     made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)
@@ -203,17 +205,18 @@ def _add(
 
 
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
-    """Return how many samples at rest must precede the first sample of a surface. Sound from the farthest point of the
-    `surface` takes longer to an observer than sound from the nearest point. The added samples cover this difference of
-    travel times for all `observers` (m, 3), and the interpolation in time. `stream`: the flow outside. `dt`: the time
-    between samples."""
+    """Return how many samples at rest the caller must put before the first sample of a surface. Sound from the farthest
+    point of the `surface` takes longer to an observer than sound from the nearest point. The added samples cover this
+    difference of travel times for all `observers` (m, 3), and the interpolation in time. `stream`: the uniform flow
+    outside the surface. `dt`: the time between samples, in units of L / c_ref."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 
 
 def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
-    """Return the fraction (m,) of the full solid angle (in plane flow: of the full angle) that the surface covers, as
-    seen from the `observers` (m, 3). It is 1 inside a closed surface and 0 outside (Gauss's theorem)."""
+    """Return the fraction (m,) of the full solid angle (of the full angle in plane flow) that the surface covers as
+    seen from each of the m `observers` (m, 3). It is 1 for an observer inside a closed surface and 0 outside (Gauss's
+    theorem)."""
     found = np.empty(len(observers))
     power, whole = (2, 2 * np.pi) if surface.plane else (3, 4 * np.pi)
     for m, observer in enumerate(np.asarray(observers, float)):

@@ -36,15 +36,16 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sound pressure p' (groups, m, k) at m observers in plane flow, separated by groups of points of a
-    line, and its times (m, k), in the scales of the case; the result is (times, p'). The sum over the groups is the
+    """Return (times, p'): the times (m, k) at which m observers in plane flow receive sound, and the sound pressure p'
+    (groups, m, k), separated by groups of points of a line, in the scales of the case. The sum over the groups is the
     total pressure. `surface`: the line, as n points. `time` (times,): equally spaced times of the samples. `flow`: a
-    function that returns rho, velocity and pressure at a slice of the points. `observers` (m, 3): coordinates, in units
-    of the length scale L. `stream`: the flow outside. `group` (n,): number of the group of each point, from 0; by
-    default there is one group. If `still` is true, the flow on the line before the first sample is assumed to be that
-    of the first sample, and each observer has another time window, which begins with its first sound. If it is false,
-    the mean in time is subtracted at each point. Raises HiresxError for a stream that is not subsonic, for samples at
-    unequal intervals, and for too few samples. Source: Lockard, J. Sound Vib. 229 (2000) 897."""
+    function that returns rho (times, points), velocity (times, points, 3) and pressure (times, points) at a slice of
+    the points. `observers` (m, 3): coordinates, in units of the length scale L. `stream`: the uniform flow outside the
+    line. `group` (n,): number of the group of each point, from 0; by default there is one group. If `still` is true,
+    the flow on the line before the first sample is assumed to be that of the first sample, and each observer has
+    another time window, which begins with its first sound. If it is false, the mean in time is subtracted at each
+    point. Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few
+    samples. Source: Lockard, J. Sound Vib. 229 (2000) 897."""
     dt = check_step(time, stream)
     samples, observers = len(time), np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)

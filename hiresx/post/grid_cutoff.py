@@ -19,10 +19,10 @@ CLEAN = 0.25
 
 
 def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE) -> np.ndarray | None:
-    """Return the cutoff frequencies (n,), in c_ref / L, at `places` (n, 3): up to these the grid has `points` nodes per
-    wavelength of sound in gas at rest. They are c_ref / (points h), where h is the longest edge of the cell around the
-    point. `hiresx check` prints them for probes. The result is NaN for a point far from all nodes. It is None if
-    `places` is None, and for a run without stored coordinates. Raises HiresxError for `points` < 2."""
+    """Return the cutoff frequencies (n,), in c_ref / L, at `places` (n, 3): up to these the grid has at least `points`
+    nodes per wavelength of sound in gas at rest. They are c_ref / (points h), where h is the longest edge of the cell
+    around the point. `hiresx check` prints them for probes. The result is NaN for a point far from all nodes. It is
+    None if `places` is None, and for a run without stored coordinates. Raises HiresxError for `points` < 2."""
     if points < 2:
         raise HiresxError(f"{points:g} points per wavelength make no wave", "give 2 or more")
     edges = _edges(run, places)
@@ -39,9 +39,9 @@ def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
     """Return the frequencies (n,), in c_ref / L, below which a tone in n sampled signals cannot be an alias of a higher
-    tone. `taken`: the signals. `highest` (n,): the highest frequencies of waves on the grid (`highest_waves`). The
-    result is infinite if half the sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for
-    filtered samples, and 0 for unfiltered ones. It is None if `highest` is None."""
+    tone. `taken`: the signals of a probe. `highest` (n,): the highest frequencies of waves on the grid
+    (`highest_waves`). The result is infinite if half the sampling rate exceeds `highest`. Otherwise it is a quarter of
+    the sampling rate for filtered samples, and 0 for unfiltered ones. It is None if `highest` is unknown (None)."""
     if highest is None:
         return None
     enough = 0.5 / taken.dt >= (1 - 1e-6) * highest
@@ -105,9 +105,9 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """Return whether the grid resolves the tone `peak`: its frequency is below `cutoff`, in c_ref / L. The result is
-    None if `cutoff` is not known (None or not finite), or if the frequency is above `trusted`, so that the tone may be
-    an alias of a higher one."""
+    """Return whether the grid resolves the tone `peak`: whether its frequency is at most `cutoff`, in c_ref / L. The
+    result is None if `cutoff` is unknown (None or not finite). It is also None if the frequency is below `cutoff` and
+    the tone may be an alias of a higher one, because it is above `trusted` (`alias_free`) or `trusted` is None."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:
@@ -116,15 +116,16 @@ def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool
 
 
 def lowest(cutoff: np.ndarray | None) -> float | None:
-    """Return the lowest of the frequencies `cutoff` (points,), in c_ref / L, of which unknown ones are NaN. Below it
-    the grid resolves a tone at all points. None if no frequency is known."""
+    """Return the lowest of the cutoff frequencies `cutoff` (points,), in c_ref / L, below which the grid resolves a
+    tone at all points. Unknown ones are NaN and are ignored. Returns None if no frequency is known."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 
 
 def shade(ax: Any, cutoff: float | None, points: float) -> None:
-    """Shade the frequencies in the Axes `ax` above `cutoff`, which is in the units of the axis. A label says that waves
-    there have fewer than `points` nodes per wavelength. Nothing is done if `cutoff` is None or beyond the axis."""
+    """Shade the frequencies above `cutoff` in the Matplotlib Axes `ax`; `cutoff` is in the unit of the horizontal axis.
+    A label says that waves there have fewer than `points` nodes per wavelength. Nothing is done if `cutoff` is None or
+    beyond the axis."""
     first, last = ax.get_xlim()
     if cutoff is None or cutoff >= last:
         return

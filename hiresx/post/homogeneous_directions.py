@@ -17,9 +17,9 @@ SHOWN = 4
 
 
 def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the name and the xarray node of the only block in `tree`, the fields of a run. `what`: the name of the
-    analysis, for error messages. `case`: the case of the run, with defaults filled in. Raises HiresxError for several
-    blocks, and for a case with levels of refinement."""
+    """Return the name and the xarray node of the block in `tree`, the fields of a run (`Run.fields`), which must have
+    only one block. `what`: the name of the analysis, for error messages. `case`: the case of the run, with its default
+    values filled in. Raises HiresxError for several blocks, and for a case with levels of refinement."""
     blocks = list(tree.children.items())
     if case.get("refine"):
         raise HiresxError(
@@ -35,8 +35,9 @@ def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]
 
 
 def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the boundary condition of each face of a grid with one block: the table [[boundary]] of `case` that
-    applies, by the name of the face, such as "imin"."""
+    """Return the boundary condition of each face of a grid with one block, with the name of the face, such as "imin",
+    as the key. Each value is the table [[boundary]] of `case` that applies to the face. `case`: the case, with its
+    default values filled in."""
     found: dict[str, Mapping[str, Any]] = {}
     for entry in case.get("boundary") or ():
         faces = entry.get("faces")
@@ -46,8 +47,8 @@ def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
-    """Return the names of the faces of a grid with one block, such as "imin", whose boundary condition in `case` has
-    one of the types `kinds`."""
+    """Return the names of those faces of a grid with one block, such as "imin", whose boundary condition in `case` has
+    one of the types `kinds`, such as "periodic"."""
     return {face for face, entry in conditions(case).items() if entry["type"] in kinds}
 
 
@@ -57,13 +58,13 @@ def axes(
     over: str | None = None,
     averaged: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[int, np.ndarray]:
-    """Return the homogeneous axes of arrays (nk, nj, ni), 0 for k to 2 for i, with the vector (3,) from node to node
-    along each axis. A direction is homogeneous if it is periodic and uniform. `case`: the case with defaults filled in.
-    `coordinates`: x, y and z, each (nk, nj, ni). `over`: the index directions to average over, such as "i,k"; by
-    default all homogeneous ones. `averaged`: directions over which the run has already averaged (key `average.over`):
-    for each letter a dictionary whose entry "step" is the vector from node to node. Raises HiresxError for a direction
-    that is not homogeneous, for a direction of `averaged` that `over` leaves out, and for a grid without a homogeneous
-    direction."""
+    """Return the homogeneous axes of arrays (nk, nj, ni) as a dictionary. The keys are the axes (0: k, 1: j, 2: i), the
+    values the vectors (3,) from node to node along them. A direction is homogeneous if it is periodic and uniform.
+    `case`: the case, with its default values filled in. `coordinates`: x, y and z, each (nk, nj, ni). `over`: the index
+    directions to average over, such as "i,k"; by default all homogeneous ones. `averaged`: directions over which the
+    run has already averaged (key `average.over`): for each letter a dictionary whose entry "step" is the vector from
+    node to node. Raises HiresxError for a direction that is not homogeneous, for a direction of `averaged` that `over`
+    leaves out, and for a grid without a homogeneous direction."""
     periodic = faces_of(case, ["periodic"])
     found = {letter: (LETTERS.index(letter), np.array(known["step"])) for letter, known in averaged.items()}
     for axis, letter in enumerate(LETTERS):
@@ -84,9 +85,10 @@ def axes(
 
 
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
-    """Return the range of distinct nodes along each homogeneous direction, as a slice by index direction ("i", "j" or
-    "k"). If the last node is the periodic image of the first, it is left out. `case`: the case with defaults filled in.
-    `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from node to node. `shape`: (nk, nj, ni)."""
+    """Return the range of distinct nodes along each homogeneous direction: a dictionary of slices with the keys "i",
+    "j" or "k". If the last node is the periodic image of the first, it is left out. `case`: the case, with its default
+    values filled in. `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from node to node. `shape`:
+    (nk, nj, ni)."""
     grid = case.get("grid") or {}
     periods = grid.get("period") or {}
     found = {}

@@ -48,11 +48,12 @@ def isosurface(
     opacity: float = 1.0,
     look: Look | None = None,
 ) -> Result:
-    """Return the isosurfaces on which `variable` has each of `values`, in one three-dimensional field of `run` (a
-    folder or the result of `hiresx.open`).
+    """Return the isosurfaces on which `variable` has the value of one of `values`, in one three-dimensional field of
+    `run` (a folder or the result of `hiresx.open`).
 
-    - `by`: the variable that colours them; by default the value.
-    - `which`: step (0 or more), position from the end (negative) or time (a float); by default the last field.
+    - `by`: the variable that is shown by the colour of the surfaces; by default the value of `variable`.
+    - `which`: step (0 or more), position from the end (negative) or time (a float, in units of L / c_ref); by default
+      the last field.
     - `subset`: the name of an `[[output.subset]]`, by default the whole fields.
     - `clip`: (x0, x1, y0, y1, z0, z1) in units of the length scale L, the box that is drawn; by default the whole grid.
     - `camera`: "azimuth,elevation[,zoom]", in degrees from +x towards +y and above the plane z = 0, or "xy", "xz",
@@ -141,8 +142,8 @@ class PictureView:
     height: int
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Return the positions (..., 2) of points `places` (..., 3) in the picture: the pixels to the right and
-        downwards."""
+        """Return the positions (..., 2) of points in the picture, as numbers of pixels to the right and downwards.
+        `places` (..., 3): coordinates of the points, in units of the length scale L."""
         return (places @ self.turn.T + self.shift)[..., :2]
 
 
@@ -165,9 +166,9 @@ _SHORTEST = 0.04
 
 
 def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
-    """Return the coordinate axes of a three-dimensional picture, which lie along edges of the box `bounds` (x from, x
-    to, y from, ...): x and y at the lower border of the picture, z at the left. A direction parallel to the line of
-    sight has no axis. `seen`: the projection onto the picture."""
+    """Return the coordinate axes of a three-dimensional picture, which lie along edges of the box `bounds` (smallest x,
+    largest x, smallest y, ..., in L): x and y at the lower border of the picture, z at the left. A direction parallel
+    to the line of sight has no axis. `seen`: the projection onto the picture."""
     from matplotlib.ticker import MaxNLocator
 
     box, found = np.reshape(np.asarray(bounds, dtype=float), (3, 2)), []

@@ -53,7 +53,7 @@ def jet(
       the case.
     - `shape`: "planar", with lengths in heights h, or "round", with lengths in diameters D; by default as in the case's
       grid.
-    - `others`: runs of jets of the same shape, for the same page.
+    - `others`: further runs of jets of the same shape, which are shown on the same page.
     - `points`: CSV files of further values to draw, with the columns Mj and Ls (Ls/h) or St (hiresx.post.jet_points).
 
     Raises HiresxError for a jet that is not under-expanded, and for a run without any of these results."""
@@ -84,9 +84,10 @@ def analyse(
 ) -> Jet:  # fmt: skip
     """Return the results of the analysis of the jet in one run. `state`: the fully expanded jet (see `expanded_jet`).
     `start`, `end`: the first and the last time of the probes, in L / c_ref; None for the start of the averages and the
-    end of the run. `segments`: the number of segments of the spectra. `lips`: the history with a probe on each side of
-    the nozzle's lip, and `line`: that of a probe along the shear layer; None to search for them. Raises HiresxError if
-    neither the mean flow, nor screech, nor the convection velocity can be found."""
+    end of the run. `segments`: the number of segments of the spectra. `lips`: the name of the history with a probe on
+    each side of the nozzle's lip. `line`: the name of the history of a probe along the shear layer. None: the function
+    searches for it. Raises HiresxError if neither the mean flow, nor screech, nor the convection velocity can be
+    found."""
     missing: list[str] = []
     if start is None:
         # The start of the flow, which the averages leave out, is left out of the probes, too.

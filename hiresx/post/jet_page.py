@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def write(path: Path, jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> None:
-    """Write the HTML page of the analysis of `jets` to the file `path`. `known`: measured values for the pictures.
-    Raises HiresxError if Jinja2 is missing."""
+    """Write the HTML page of the analysis of `jets` to the file `path`. `known`: measured values that the pictures show
+    for comparison. Raises HiresxError if Jinja2 is missing."""
     path.write_text(text(jets, known), encoding="utf-8")
 
 
 def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
     """Return the HTML page of the analysis of `jets`: a comparison of all jets with theory, then a section for each
-    jet. `known`: measured values for the pictures. Raises HiresxError if Jinja2 is missing."""
+    jet. `known`: measured values that the pictures show for comparison. Raises HiresxError if Jinja2 is missing."""
     markup = optional.import_required("markupsafe", "the page of a jet needs Jinja2", needs.INSTALL)
 
     def figure(kind: str, jet: "Jet | None", caption: str) -> Any:

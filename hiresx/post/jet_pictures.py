@@ -85,13 +85,13 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
 
 
 def run_name(jet: "Jet") -> str:
-    """Return the name of the folder of the run that computed `jet`."""
+    """Return the name of the folder of the run from which the results `jet` were computed."""
     return jet.run.path.resolve().name
 
 
 def axis(ours: "Jet") -> Any:
     """Return a Matplotlib figure of the mean pressure and velocity on the axis of the jet `ours` with its shock cells,
-    and of the half-width. The jet must have a mean flow and cells."""
+    and of the half-width over x. The attributes `flow` and `cells` of the jet must not be None."""
     flow, cells = ours.flow, ours.cells
     assert flow is not None and cells is not None
     rows = 2 + bool(flow.station.size)
@@ -135,7 +135,7 @@ def axis(ours: "Jet") -> Any:
 
 def lip_spectra(ours: "Jet") -> Any:
     """Return a Matplotlib figure of the spectra of the symmetric and the antisymmetric part of the pressure at the
-    nozzle's lips of the jet `ours`, over the Strouhal number. The jet must have the result `screech`."""
+    nozzle's lips of the jet `ours`, over the Strouhal number. The attribute `screech` of the jet must not be None."""
     assert ours.screech is not None
     found, summary = ours.screech.spectra, ours.screech.summary
     figure = picture_file.figure(3.2)

@@ -52,7 +52,7 @@ def stored_points(shape: Shape) -> list[MeasuredPoints]:
 def read_points(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
     """Return the shock-cell spacings and screech Strouhal numbers of jets in the CSV files `paths`. Columns: Mj, the
     fully expanded Mach number, and Ls, the length of a shock cell, or St, the Strouhal number of the screech, or both.
-    Raises HiresxError for other files."""
+    Raises HiresxError for a file without these columns."""
     found = []
     for path in map(Path, paths):
         table = lines.read_table(path, "Mj", "Ls,St")

@@ -39,7 +39,7 @@ class Screech:
 def lips(run: Run, name: str | None = None, shape: Shape = "planar") -> str:
     """Return the name "NAME.p_0,p_1" of the pressure signals at the two probe points nearest to the lip of the nozzle,
     one on each side of the axis. `shape`: "planar" or "round"; at a round jet the two points are opposite each other.
-    `name`: the only history to search. Raises HiresxError if there are no such points."""
+    `name`: the only history to search; None for all. Raises HiresxError if there are no such points."""
     best, signals = np.inf, ""
     for history_name in run.histories if name is None else [name]:
         history = run.history(history_name)
@@ -74,11 +74,13 @@ def screech(
     segments: int | None = None,
 ) -> Screech:
     """Return the tones of the screech of a jet from the pressure at the two lips of the nozzle. `expected`: the
-    frequency that formulas predict, in c_ref / L. `height_over_velocity`: h / Uj (Dj / Uj), by which a frequency is
-    multiplied to give a Strouhal number. `signals`: the two signals, "NAME.p_0,p_1". `start`, `end`: first and last
-    time, in units of L / c_ref (length scale over sound speed). `segments`: the number of overlapping segments whose
-    spectra are averaged. `carried` in the summary: whether the grid at the lips resolves a tone (its frequency is below
-    the `cutoff`, see `grid_cutoff.cutoffs`); None if this is not known. Raises HiresxError if `signals` are not two."""
+    frequency that formulas predict, in c_ref / L. `height_over_velocity`: the factor from frequency to Strouhal number:
+    h / Uj with the nozzle height h (planar) or Dj / Uj with the diameter Dj of the expanded jet (round). `signals`: the
+    two signals, "NAME.p_0,p_1". `start`, `end`: first and last time, in units of L / c_ref (length scale over sound
+    speed). `segments`: the number of overlapping segments whose spectra are averaged; None: four, or more and shorter
+    ones if these show no tone near `expected`. `carried` in the summary: whether the grid at the lips resolves a tone
+    (its frequency is below the `cutoff`, see `grid_cutoff.cutoffs`); None if this is not known. Raises HiresxError if
+    `signals` are not two."""
     taken = signal_reading.read(run, signals, start, end)
     cutoff, held = (
         grid_cutoff.lowest(grid_cutoff.cutoffs(run, taken.places)),

@@ -61,8 +61,8 @@ def sponge_start(run: Run) -> float:
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
     """Return the mean flow of the jet in a run. It is taken from the averages or, if there are none, from a probe along
     the axis between the times `start` and `end` (in units of L / c_ref, length scale over sound speed).
-    Three-dimensional averages are also averaged over the span if the grid is uniform along it; otherwise they are taken
-    in the plane z = 0. Raises HiresxError for a run with neither averages nor such a probe."""
+    Three-dimensional averages are also averaged over the span if the grid is uniform along it; if not, the plane z = 0
+    is used. Raises HiresxError for a run with neither averages nor such a probe."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
@@ -247,9 +247,10 @@ def spreading(flow: Mean, behind: float | None) -> dict[str, Any] | None:
     """Return the spreading rate and the virtual origin of a jet, from a fit of its half-width by rate (x - virtual
     origin). The fit is by least squares over the stations downstream of x = `behind`, the end of the core (None if it
     has no end). Uncertainties are half of the 95 % interval of the jackknife over five groups of neighbouring stations,
-    one group left out at a time (Kuensch, Ann. Stat. 17 (1989) 1217), because errors of neighbours are correlated. The
-    result is None without half-widths. It gives the range of the fit as `from` and `to`, and the fitted `half_widths`
-    at these two x. `flow`: the mean flow.
+    one group left out at a time (Kuensch, Ann. Stat. 17 (1989) 1217), because errors of neighbours are correlated.
+    `flow`: the mean flow. The result is None without half-widths, otherwise a dictionary: `rate`, `virtual_origin` (in
+    L), their uncertainties `rate_uncertainty` and `virtual_origin_uncertainty`, the range of the fit `from` and `to`,
+    and the fitted `half_widths` at these two x.
 
     A value that the fit does not determine is None, and `why` gives the reason. The rate is None if the core does not
     end, if there are fewer than two stations in a group, if the stations extend over less than four half-widths, and if

@@ -125,7 +125,8 @@ Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 def spacings(shape: Shape) -> list[Formula]:
     """Return the formulas for the length of a shock cell of a "planar" or "round" jet, as pairs of a name and a
-    function of the expanded jet. The first formula is that of the vortex-sheet model, the second 0.8 of it."""
+    function of the expanded jet. The first formula is that of the vortex-sheet model, the second gives 0.8 times its
+    value."""
     name = "vortex sheet (Tam)" if shape == "planar" else "vortex sheet (Prandtl, Pack)"
     return [(name, spacing), (f"{_SHORTENED:g} of it", lambda jet: _SHORTENED * spacing(jet))]
 
@@ -141,7 +142,7 @@ def tones(shape: Shape) -> list[Formula]:
 
 def correlations(shape: Shape) -> list[Formula]:
     """Return the empirical formulas for the Strouhal number of the screech of a planar jet, as pairs of a name and a
-    function of the expanded jet. The list is empty for round jets."""
+    function of the expanded jet. The list is empty if `shape` is "round"."""
     if shape == "round":
         return []
     return [(f"{name}, K = {k:g}", partial(empirical, constant=k)) for name, k in EMPIRICAL.items()]

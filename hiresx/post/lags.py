@@ -22,7 +22,7 @@ class Correlation:
 
 def distances(places: np.ndarray) -> np.ndarray:
     """Return the distances (n,) of n points from the first one, along the line from the first to the last point.
-    `places` (n, 3): coordinates. The result has their unit."""
+    `places` (n, 3): coordinates. The result has the unit of the coordinates."""
     along = places[-1] - places[0]
     return (places - places[0]) @ along / max(float(np.linalg.norm(along)), 1e-300)
 
@@ -51,8 +51,8 @@ def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: i
 def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
     """Return the convection velocity (points,), in c_ref, at each point of a line; nan if the correlation is too weak.
     `values` (times, points): the signals. `dt`: the time between samples, in L / c_ref. `distance` (points,): distance
-    of each point from the first one, in L. `reach`: the largest distance downstream that is used, in units of the
-    length scale L. `longest`: the largest lag, in units of L / c_ref (length scale over sound speed).
+    of each point from the first one, in L. `reach`: the largest distance downstream of a point, in L, of the points
+    that are used for its velocity. `longest`: the largest lag, in units of L / c_ref (length scale over sound speed).
 
     For each point the lags of the largest correlations with points up to `reach` downstream are found. The velocity is
     the slope of a line through the origin that is fitted to the distances of these points as a function of the lags, by

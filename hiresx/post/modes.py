@@ -37,8 +37,8 @@ class Modes:
 
     def shape(self, values: np.ndarray, line: int, count: int) -> np.ndarray:
         """Return the shapes of the first `count` modes at one frequency, a complex array (count, n) for n points in
-        space. `values` (times, n): the samples at these points. `line`: the index of the frequency. Over all points
-        together the modes are orthonormal with the weights."""
+        space. `values` (times, n): the samples at these points. `line`: the index of the frequency in the attribute
+        `frequency`. Over all points together the modes are orthonormal, with the weights that were given to `spod`."""
         wave = self.window * np.exp(-2j * np.pi * line * np.arange(self.length) / self.length)
         mean = values.mean(axis=0)
         transformed = np.stack([wave @ (values[first : first + self.length] - mean) for first in self.starts])
@@ -46,9 +46,9 @@ class Modes:
 
 
 def starts(times: int, length: int, overlap: float) -> range:
-    """Return the index of the first snapshot of each block, for `times` snapshots in blocks of `length` that overlap by
-    the fraction `overlap`. Raises HiresxError for fewer than two blocks, for blocks of fewer than four snapshots, and
-    for an overlap that is not in [0, 1)."""
+    """Return the index of the first snapshot of each block. `times`: the number of snapshots. `length`: the number of
+    snapshots of a block. `overlap`: the fraction by which blocks overlap. Raises HiresxError for fewer than two blocks,
+    for blocks of fewer than four snapshots, and for an overlap that is not in [0, 1)."""
     if not 0 <= overlap < 1:
         raise HiresxError(f"an overlap of {overlap:g} is not possible", "give 0 or more, and less than 1")
     found = range(0, times - length + 1, max(1, length - int(overlap * length)))

@@ -10,9 +10,10 @@ from hiresx.output.show.look import Look
 
 def plane_of_fields(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
     """Return the plane of a field that `look` selects: the names of its horizontal and vertical axis, a dictionary of
-    arrays (nj, ni) for each block with the coordinates and the variables `names`, and a text with its position. `tree`:
-    the field, a DataTree with a node for each block (`Run.fields`). A three-dimensional field is cut at its middle
-    along z by default. Raises HiresxError for a one-dimensional field, and for a plane that does not exist."""
+    arrays (nj, ni) for each block with the coordinates and the variables `names`, and a text with the position of the
+    plane. `tree`: the field, a DataTree with a node for each block (`Run.fields`). A three-dimensional field is cut at
+    its middle along z by default. Raises HiresxError for a one-dimensional field, and for a plane that does not
+    exist."""
     accessor = tree.hiresx
     if accessor.dimensions < 2:
         raise HiresxError("a field of one dimension has no slice", "draw lines: hiresx plot RUN")

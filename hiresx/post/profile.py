@@ -22,12 +22,12 @@ def profile(
     which: int | float | None = None,
     others: Sequence[Any] = (),
 ) -> Result:
-    """Return `variables` along `lines` ("y=0", in three dimensions "y=0,z=0"), from the time averages and second
-    moments of `run`, or from the fields of one time. `run`: a folder or the result of `hiresx.open`. `which`: step (0
-    or more), position from the end (negative) or time (a float); None for the averages. `others`: runs to compare, with
-    fields of the same time. Values are interpolated along grid lines; each intersection of the line with a grid line
-    gives one point. Raises HiresxError for unknown variables, for lines along different coordinates, and for fields of
-    runs without a common time."""
+    """Return `variables` along straight `lines`, texts such as "y=0" (in three dimensions "y=0,z=0", in units of L),
+    from the time averages and second moments of `run`, or from the fields of one time. `run`: a folder or the result of
+    `hiresx.open`. `which`: step (0 or more), position from the end (negative) or time (a float, in units of L / c_ref);
+    None for the averages. `others`: runs to compare, with fields of the same time. Values are interpolated along grid
+    lines; each intersection of the line with a grid line gives one point. Raises HiresxError for unknown variables, for
+    lines along different coordinates, and for fields of runs without a common time."""
     run, runs = as_run(run), [as_run(other) for other in others]
     steps: Sequence[int | float | None] = [which] * len(runs)
     if which is not None and runs:

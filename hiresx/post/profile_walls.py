@@ -34,12 +34,13 @@ _TEXTS = {
 def wall_profiles(
     run: Any, held: Mapping[str, np.ndarray], place: HomogeneousMeans, axis: int
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
-    """Return friction and wall units of a mean profile between walls, as (walls, profiles, warnings). `held`: the means
-    and moments of turbulence by name, each with one node along homogeneous directions (`budgets.statistics`). `place`:
-    coordinates, and derivatives of means. `axis`: the index direction along which the means vary (0: k, 1: j, 2: i).
-    `walls` has a dictionary for each wall at an end of this direction: its stress, friction velocity and viscous
-    length. Each profile is (values, description, unit), in the wall units of the nearer wall. The warnings name walls
-    whose stress is not known. All three are empty without a wall, and in inviscid flow."""
+    """Return friction and wall units of a mean profile between walls, as (walls, profiles, warnings). `run`: the open
+    run. `held`: the means and moments of turbulence by name, each with one node along homogeneous directions
+    (`budgets.statistics`). `place`: the operator for derivatives of means, which has the coordinates. `axis`: the index
+    direction along which the means vary (0: k, 1: j, 2: i). `walls` has a dictionary for each wall at an end of this
+    direction: its stress, friction velocity and viscous length. Each profile is (values, description, unit), in the
+    wall units of the nearer wall. The warnings name walls whose stress is not known. All three are empty without a
+    wall, and in inviscid flow."""
     law, conditions = Case.model_validate(run.case).gas, homogeneous_directions.conditions(run.case)
     walls = _ends(run.case, axis)
     if not walls or law.reynolds is None:
@@ -98,8 +99,8 @@ def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> n
     """Return the axes of coordinates at a wall, as unit vectors (3, 3), one in each row. The first is along the wall:
     the x axis projected onto it, or the z axis if x is nearly normal to the wall. The second is the normal, and the
     third is perpendicular to both. The wall is the first one at an end of the index direction `axis` (0: k, 1: j, 2:
-    i). `case`: the case with defaults filled in. `place`: the operator for derivatives, from whose grid metrics the
-    normal follows. Raises HiresxError if there is no wall."""
+    i). `case`: the case, with its default values filled in. `place`: the operator for derivatives, from whose grid
+    metrics the normal follows. Raises HiresxError if there is no wall."""
     walls = _ends(case, axis)
     if not walls:
         raise HiresxError("there is no wall whose frame could be taken", 'take frame "xyz"')

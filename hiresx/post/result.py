@@ -128,7 +128,7 @@ def _text(value: Any) -> str:
 
 
 def as_run(run: Any) -> Run:
-    """Return the run in the folder `run`, opened; a run that is already open (a `Run`) is returned unchanged."""
+    """Return an open run. `run`: the folder of a run, which is opened, or a `Run`, which is returned unchanged."""
     return run if isinstance(run, Run) else open_run(run)
 
 

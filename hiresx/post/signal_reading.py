@@ -49,8 +49,9 @@ def read_line(
     """Return the signals of a line probe, the coordinates (signals, 3) of its points in units of the length scale L,
     and their increasing distances (signals,) from the first point. `run`: a folder or an open run. `wanted`:
     "NAME.COLUMN", a history and its column. `start`, `end`: the first and the last time to use, in L / c_ref. `least`:
-    the required number of points. `hint`: the advice in the error if there are fewer. Raises HiresxError if there are
-    too few points, if they do not follow each other along a line, and for signals that are missing or too short."""
+    the required number of points. `hint`: the advice in the error message if there are fewer points. Raises HiresxError
+    if there are too few points, if they do not follow each other along a line, and for signals that are missing or too
+    short."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:
         raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', hint)

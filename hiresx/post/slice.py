@@ -21,10 +21,10 @@ def slice(
     look: Look | None = None,
 ) -> Result:
     """Return `variable` on a plane of a field of `run` (a folder or the result of `hiresx.open`), for a picture in
-    colours. `which`: step (0 or more), position from the end (negative) or time (a float); by default the last field.
-    `averages`: whether the time averages with their second moments are used instead. `subset`: the name of an
-    `[[output.subset]]`, by default the whole fields. `look`: plane, colours, zoom, contour lines. Raises HiresxError
-    for a variable, field or plane that does not exist."""
+    colours. `which`: step (0 or more), position from the end (negative) or time (a float, in units of L / c_ref); by
+    default the last field. `averages`: whether the time averages with their second moments are used instead. `subset`:
+    the name of an `[[output.subset]]`, by default the whole fields. `look`: plane, colours, zoom, contour lines. Raises
+    HiresxError for a variable, field or plane that does not exist."""
     run, look = as_run(run), look or Look()
     colours.check_exponent([variable], look)
     names = [variable, *([look.contours] if look.contours not in (None, variable) else [])]

@@ -36,13 +36,14 @@ class Snapshots:
             ) from None
 
     def fill(self, rows: Iterable[np.ndarray]) -> None:
-        """Store all snapshots in the order of time. `rows`: yields an array (places,) for each time."""
+        """Store all snapshots in the order of time. `rows`: an iterable with an array (places,), the values at all
+        points, for each time."""
         for n, row in enumerate(rows):
             self._held[n] = row
 
     def columns(self, at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield groups of at most `at_once` points (at least one): the range of the points as a slice, and their values
-        at all times as a float64 array (times, points)."""
+        """Yield the values of all snapshots in groups of at most `at_once` points (at least one): the range of the
+        points as a slice, and a float64 array (times, points)."""
         places = self._held.shape[1]
         for first in range(0, places, at_once):
             part = slice(first, min(first + at_once, places))

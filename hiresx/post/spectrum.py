@@ -40,8 +40,8 @@ def spectrum(
     points_per_wave: float | None = None,
 ) -> Result:
     """Return the power spectra of signals of `run` (a folder or the result of `hiresx.open`), their levels and peaks.
-    `signals`: "NAME.COLUMN", the history and its column, see `signal_reading.read`. The integral of the density over
-    frequency is the mean square.
+    `signals`: "NAME.COLUMN", the names of a history and of one of its columns, see `signal_reading.read`. The integral
+    of the density over frequency is the mean square.
 
     - `start`, `end`: the first and the last time to use, in units of L / c_ref (length scale over sound speed).
     - `segments`: the number of segments whose spectra are averaged. `window`: a window of SciPy. `overlap`: the
@@ -59,8 +59,8 @@ def spectrum(
     - `points_per_wave`: nodes per wavelength of sound that a resolved frequency needs (default 8).
 
     A peak is `carried` (resolved by the grid) if its frequency is below the `cutoff` at its point, up to which the grid
-    has that many nodes per wavelength (`hiresx check` prints it, too). Peaks above it may be caused by the grid.
-    `carried` is None if points or grid are not known, and if the peak may be an alias of a higher frequency
+    has `points_per_wave` nodes per wavelength (`hiresx check` prints it, too). Peaks above it may be caused by the
+    grid. `carried` is None if points or grid are not known, and if the peak may be an alias of a higher frequency
     (`grid_cutoff.alias_free`; `warnings`). Raises HiresxError for a history or column that does not exist, and for
     signals that are too short."""
     run = as_run(run)

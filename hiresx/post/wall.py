@@ -60,11 +60,11 @@ def wall(
       force, all walls are used.
     - `at`: a plane that cuts the walls, such as "z=0.5". The result then has the points at which grid lines on the
       walls cross the plane, with values interpolated linearly between nodes.
-    - `velocity` (3,): the velocity of the stream; by default the velocity in `coefficients` of the force, or in
-      `initial.state`.
-    - `pressure`: the pressure of the stream, for the pressure coefficient; by default the pressure in `initial.state`,
-      or 1/gamma.
-    - `variables`: names of `COLUMNS` to draw, separated by commas.
+    - `velocity` (3,): the velocity of the stream, in c_ref; by default the velocity in `coefficients` of the force, or
+      in `initial.state`.
+    - `pressure`: the pressure of the stream, in rho_ref c_ref^2, for the pressure coefficient; by default the pressure
+      in `initial.state`, or 1/gamma.
+    - `variables`: names of the variables to draw (keys of `COLUMNS`), separated by commas; "" for a default.
     - `time`: use the sample nearest to this time, in units of L / c_ref (length scale over sound speed).
     - `mean`: whether to return the mean over the samples from `start` to `end`, and the root mean squares `rms_<name>`
       of the fluctuations.

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class WallFlow:
     """Samples of the flow at n nodes on the walls of the `[[force]]` table `spec`, in the order of block, k, j, i.
-    `case`: the case with defaults filled in. `blocks`: names of all blocks. `where` (4, n): the number of the block and
-    the indexes i, j, k of each node. `places` (3, n): its coordinates, in units of the length scale L. `normals` (3,
-    n): the unit normals of the wall that point out of the gas. `steps` and `times` (samples,): the step number and the
-    time of each sample. `sample(m)` returns sample number m as arrays (n,) by the names of `wall_nodes.COLUMNS`."""
+    `case`: the case, with its default values filled in. `blocks`: names of all blocks. `where` (4, n): the number of
+    the block and the indexes i, j, k of each node. `places` (3, n): its coordinates, in units of the length scale L.
+    `normals` (3, n): the unit normals of the wall that point out of the gas. `steps` and `times` (samples,): the step
+    number and the time of each sample. `sample(m)` returns sample number m as arrays (n,) by the names of
+    `wall_nodes.COLUMNS`."""
 
     case: Case
     spec: Force
@@ -47,8 +48,9 @@ class WallFlow:
 
 def of_checkpoint(path: Path, force: str | None) -> WallFlow:
     """Return the flow at wall nodes in the newest checkpoint of the run in the folder `path`, on the walls of the
-    [[force]] with the name `force`. If it is None, the walls are those of the only force, or all walls. The run is not
-    changed. Raises HiresxError for a force that does not exist, and if there is no checkpoint."""
+    [[force]] with the name `force`. If `force` is None, the walls are those of the only [[force]], or all walls if the
+    case has none. The run is not changed. Raises HiresxError for a force that does not exist, and if there is no
+    checkpoint."""
     # Imported here, because no other command needs the solver, whose import takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
@@ -102,17 +104,18 @@ def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceM
 
 
 def nearest(flow: WallFlow, time: float) -> int:
-    """Return the number of the sample of `flow` nearest to `time`, in units of L / c_ref (length scale over sound
-    speed). Raises HiresxError for samples whose times do not increase (local time steps), and for a time that is
-    outside their range by more than their interval."""
+    """Return the index of the sample of `flow` nearest to `time`, in units of L / c_ref (length scale over sound
+    speed). Raises HiresxError for samples whose times do not increase (local time steps), and for a time outside the
+    range of the samples by more than their largest interval."""
     _check_timed(flow, "--time")
     return nearest_time(flow.times, time, "there is no sample")
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (n,) of the samples of `flow` from the time `start` to `end`, and their weights (n,) in a mean
-    over time by the trapezoidal rule. The times are in units of L / c_ref, length scale over sound speed. With local
-    time steps the samples are weighted by steps. Raises HiresxError if there are no samples in this range."""
+    """Return the indexes (n,) of the samples of `flow` from the time `start` to `end` (None for no limit), and their
+    weights (n,) in a mean over time by the trapezoidal rule. The times are in units of L / c_ref, length scale over
+    sound speed. With local time steps the samples are weighted by steps. Raises HiresxError if there are no samples in
+    this range."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)

@@ -33,9 +33,9 @@ def wavenumber(
     remaining directions.
 
     The density E is one-sided. The sum of E times the spacing of the wavenumbers is the variance about the mean over
-    times and homogeneous directions (`parseval_error`: the difference of the two, divided by the largest variance). The
-    value at wavenumber 0 is the variance of the means along lines. Raises HiresxError for unknown names, for a grid of
-    several blocks, and for a grid without a homogeneous direction."""
+    times and homogeneous directions. `parseval_error` is the difference between this sum and the variance, divided by
+    the largest variance. The value at wavenumber 0 is the variance of the means along lines. Raises HiresxError for
+    unknown names, for a grid of several blocks, and for a grid without a homogeneous direction."""
     run = as_run(run)
     if not variables:
         raise HiresxError("no variable was asked for", "e.g. --variable u,v,w,p")

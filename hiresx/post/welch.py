@@ -90,7 +90,7 @@ class Spectra:
 
     @property
     def independent(self) -> float:
-        """Number of segments without overlap whose average would have the same variance as that of the overlapping
+        """Number of segments without overlap whose average would have the variance of the average over the overlapping
         segments (Welch 1967, eq. 12)."""
         window = needs.scipy("signal").get_window(self.window, self.length)
         step, total = self.length - int(self.overlap * self.length), 1.0
@@ -103,14 +103,14 @@ class Spectra:
         return self.segments / total
 
     def only(self, n: int) -> "Spectra":
-        """Return the spectrum of signal number `n` alone, as an object of the same class."""
+        """Return the spectrum of the signal with the index `n` alone, as an object of this class."""
         kept = slice(n, n + 1)
         names = ("density", "cross", "background", "variance", "parseval")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     def mean(self) -> "Spectra":
-        """Return the mean of the densities of all signals as a single spectrum, an object of the same class. Its cross
-        spectrum is this density."""
+        """Return one spectrum whose density is the mean of the densities of all signals, as an object of this class.
+        Its cross spectrum is this density, too."""
         density = self.density.mean(axis=0)
         background = _background(self.frequency, density)
         return replace(
@@ -129,11 +129,11 @@ def spectra(
     filtered: bool = False,
 ) -> Spectra:
     """Return the power and cross spectra of signals by Welch's method. `values` (times, signals): the signals, sampled
-    at intervals `dt`, in units of L / c_ref (length scale over sound speed). They are divided into `segments` segments,
-    or into segments of `length` samples, which overlap by the fraction `overlap`. The mean of each segment is
-    subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
-    `hiresx.output.watch.filtered`), the effect of the filter on the densities is removed. Raises HiresxError for
-    segments that are too short or longer than the signal, and for unknown windows."""
+    at intervals `dt`, in units of L / c_ref (length scale over sound speed). They are divided into `segments` segments
+    or, if `length` is not None, into segments of `length` samples, which overlap by the fraction `overlap`. The mean of
+    each segment is subtracted. `window`: the name of a window of SciPy. `filtered`: whether the probe has filtered the
+    samples in time (`hiresx.output.watch.filtered`); the effect of the filter on the densities is then removed. Raises
+    HiresxError for segments that are too short or longer than the signal, and for unknown windows."""
     signal = needs.scipy("signal")
     values = np.asarray(values, dtype=float).reshape(len(values), -1)
     if not 0 <= overlap < 1:
@@ -186,8 +186,9 @@ class ThirdOctaves:
 
 def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
     """Return the mean squares of signals in third-octave bands, from their power spectral `density` (..., frequencies)
-    at equally spaced `frequency` (frequencies,). The last frequency is the highest one that is known. The density at a
-    frequency is assumed to be constant up to halfway to its neighbours."""
+    at the equally spaced frequencies `frequency` (frequencies,), such as Strouhal numbers. The middles of the bands are
+    the powers 10^(n/10) in the unit of `frequency`. The last frequency is the highest one that is known. The density at
+    a frequency is assumed to be constant up to halfway to its neighbours."""
     line, half = float(frequency[1] - frequency[0]), 10**0.05
     lowest = np.ceil(10 * np.log10(max(_LINES_OF_BAND * line / (half - 1 / half), half * line / 2)))
     highest = np.floor(10 * np.log10(frequency[-1] / half) + 1e-9)

@@ -13,10 +13,10 @@ def xt(
     run: Any, signals: str, start: float | None = None, end: float | None = None, fluctuations: bool = False
 ) -> Result:
     """Return the signals at the points of a line probe as a function of position and time. `run`: a folder or the
-    result of `hiresx.open`. `signals`: "NAME.COLUMN", the history and its column. `start` and `end`: the first and the
-    last time, in units of L / c_ref (length scale over sound speed). `fluctuations`: whether the mean over time is
-    subtracted at each point. Raises HiresxError for fewer than two points, and for signals that are missing or too
-    short."""
+    result of `hiresx.open`. `signals`: "NAME.COLUMN", the names of the history and of one of its columns. `start` and
+    `end`: the first and the last time, in units of L / c_ref (length scale over sound speed). `fluctuations`: whether
+    the mean over time is subtracted at each point. Raises HiresxError for fewer than two points, and for signals that
+    are missing or too short."""
     run = as_run(run)
     hint = "give a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, hint)

@@ -38,9 +38,9 @@ class OfTree:
         return max(sum(n > 1 for n in shape) for shape in shapes)
 
     def pieces(self, *names: str) -> list[cut.Piece]:
-        """Return a dictionary for each block with the coordinates x, y, z and the variables `names` as arrays `[k, j,
-        i]`. Raises HiresxError for a variable that does not exist, and for a series of times, of which one must be
-        selected first."""
+        """Return a list with one dictionary for each block, which maps the coordinates "x", "y", "z" and the variables
+        `names` to arrays `[k, j, i]`. Raises HiresxError for a variable that does not exist, and for a tree that holds
+        several times, of which the caller must first select one."""
         found = []
         for block in self.blocks.values():
             for name in names:
@@ -54,11 +54,12 @@ class OfTree:
 
     @check_types
     def line(self, where: str, *names: str) -> Any:
-        """Return the variables `names` along the straight line `where`, such as "y=0" (in three dimensions "y=0,z=0"),
-        as an xarray.Dataset over the coordinate that varies. Values are interpolated linearly along grid lines. If the
-        line leaves the grid and enters it again, a NaN separates the two segments. If the tree holds averages over
-        index directions (key `average.over`) that vary in one direction only, this profile is returned for any line
-        across the averaged directions. Raises HiresxError if the line does not pass through the grid."""
+        """Return the variables `names` along the straight line `where`, a text such as "y=0" (in three dimensions
+        "y=0,z=0", in units of L), as an xarray.Dataset over the coordinate that varies. Values are interpolated
+        linearly along grid lines. If the line leaves the grid and enters it again, a NaN separates the two segments. If
+        the tree holds averages over index directions (key `average.over`) that vary in one direction only, this profile
+        is returned for any line across the averaged directions. Raises HiresxError if the line does not pass through
+        the grid."""
         pieces = self.pieces(*names)
         averaged = any(block.attrs.get("averaged_directions") for block in self.blocks.values())
         if averaged and self.dimensions == 1:
@@ -80,10 +81,11 @@ class OfTree:
 
     @check_types
     def plot(self, *names: str, plane: str | None = None, line: str | None = None) -> tuple[Any, Any]:
-        """Plot the variables `names` (default: the first one) in colours, or along a line. A three-dimensional flow is
-        drawn on `plane` ("z=0"), or on its three mid-planes if `plane` is None. If `line` ("y=0") is given, or the flow
-        has one dimension, curves are drawn. Returns a Matplotlib figure and its axes, an array if there are several.
-        Raises HiresxError for a variable, plane or line that does not exist."""
+        """Plot the variables `names` (default: the first variable) in colours on a plane, or as curves along a line. A
+        three-dimensional flow is drawn on `plane`, a text such as "z=0", or on its three mid-planes if `plane` is None.
+        If `line` ("y=0") is given, or the flow has one dimension, curves are drawn. Returns a Matplotlib figure and its
+        Axes, or an array of Axes if there are several. Raises HiresxError for a variable, plane or line that does not
+        exist."""
         picture_file.require_matplotlib()
         names = names or (str(next(iter(next(iter(self.blocks.values())).data_vars))),)
         if line is not None or self.dimensions == 1:
@@ -110,8 +112,8 @@ class OfDataset:
 
     @check_types
     def plot(self, *names: str) -> tuple[Any, Any]:
-        """Plot curves of the variables `names` (default: all) over time or along a line. A dataset of one block, with
-        the dimensions k, j, i, is drawn in colours. Returns a Matplotlib figure and its axes."""
+        """Plot the variables `names` (default: all). A dataset of one block, with the dimensions k, j, i, is drawn in
+        colours; any other one as curves over time or along a line. Returns a Matplotlib figure and its axes."""
         picture_file.require_matplotlib()
         if {"k", "j", "i"} & set(self._held.dims):
             return xarray.DataTree.from_dict({"/block": self._held}).hiresx.plot(*names)

@@ -14,9 +14,9 @@ class Absent(HiresxError, KeyError):
 
 @cache
 def block_tree() -> Any:
-    """Return the class of the trees that hold the fields of a run: an xarray.DataTree with a node for each block, whose
-    KeyError for an unknown block or variable names the existing ones. The class is made at the first call, since xarray
-    is an optional package."""
+    """Return a subclass of xarray.DataTree for the fields of a run, with a child node for each block. Its KeyError for
+    an unknown block or variable names the existing ones. The class is defined at the first call, since xarray is an
+    optional package."""
 
     class BlockTree(needs.xarray().DataTree):  # type: ignore[misc]
         """An xarray.DataTree of the blocks of a field. Access to a block or a variable that does not exist, such as

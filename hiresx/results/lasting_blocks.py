@@ -15,10 +15,10 @@ from hiresx.output.fields.field_reader import AXES, link_target
 def choose_blocks(
     paths: Sequence[Path], headers: Sequence[Mapping[str, Any]], case: Mapping[str, Any], blocks: Iterable[str] | None
 ) -> list[str]:
-    """Return the names of the blocks that have the same nodes in every field file of a series, in the order of the
-    first file. `paths`: the field files. `headers`: the header of each file (`field_file.describe`), with its blocks
-    and levels. `case`: the case of the run. `blocks`: the names of the blocks that are wanted; None for all. Raises
-    HiresxError if a wanted block is missing in a file or has other nodes there. The message names this file, and the
+    """Return the names of the wanted blocks of a series of field files, in the order of the first file. `paths`: the
+    field files. `headers`: the header of each file (`field_file.describe`), with its blocks and levels of refinement.
+    `case`: the case of the run. `blocks`: the names of the wanted blocks; None for all. Raises HiresxError if a wanted
+    block is missing in a file or has other nodes there than in the first file. The message names this file, and the
     blocks that do not change."""
     first = list(headers[0]["blocks"])
     wanted = first if blocks is None else list(blocks)

@@ -21,7 +21,7 @@ class PlaceVariable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array: (samples, points), or (samples,) for step and time."""
+        """Shape of the variable: (samples, points), or (samples,) for the step and the time."""
         return self.records[self.name].shape
 
     @property
@@ -30,15 +30,16 @@ class PlaceVariable:
         return self.records.dtype[self.name].base.newbyteorder("=")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Return a section of the array (samples, points). `key`: the selection in each of the two dimensions, a
-        number, a slice or an array of indexes."""
+        """Read a section of this variable, whose shape must be (samples, points), and return it. `key`: the selection
+        in each of the two dimensions, a number, a slice or an array of indexes."""
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 
 def dataset(stored: StoredPlaces, title: str, described: Mapping[str, Any]) -> Any:
-    """Return the stored samples of the flow at points of a surface as an xarray.Dataset with the dimensions time and
-    place. `stored`: the opened file. `title`: the title of the run. `described`: further attributes of the dataset. In
-    a run with local time steps the first dimension is called sample, because the time does not advance."""
+    """Return the stored samples of the flow at points of a surface or wall as an xarray.Dataset with the dimensions
+    `time` and `place` (the points). `stored`: the opened file. `title`: the title of the run. `described`: further
+    attributes of the dataset. In a run with local time steps the first dimension is called `sample`, because the time
+    does not advance."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)

@@ -47,13 +47,13 @@ class Run:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """The content of run.json, the record of the run: case, machine, state and timings (described on the page
-        Outputs of the documentation). An empty dictionary if there is no such file."""
+        """The content of run.json, the record that a run writes of itself: case, machine, state and timings (described
+        on the page Outputs of the documentation). An empty dictionary if there is no such file."""
         return records.read(self.path) if (self.path / "run.json").is_file() else {}
 
     @cached_property
     def case(self) -> dict[str, Any]:
-        """The case of the run as nested dictionaries, with defaults filled in written out."""
+        """The case of the run as nested dictionaries, with its default values filled in."""
         found = self.record.get("case")
         return found if found else field_file.describe(field_file.last(self.path))["case"]
 
@@ -133,9 +133,10 @@ class Run:
         return kept
 
     def history(self, name: str) -> Any:
-        """Return the history of the monitor `name` as an xarray.Dataset over time, and over place for probes, with the
-        step and the coordinates x, y, z of the places. With local time steps the first dimension is called sample,
-        because the time does not advance. Raises HiresxError for an unknown name."""
+        """Return the history of the monitor `name` as an xarray.Dataset with the dimension time, and for probes also
+        the dimension place (the points of the probe, with their coordinates x, y, z). It includes the number of the
+        step of each sample. With local time steps the first dimension is called sample, because the time does not
+        advance. Raises HiresxError for an unknown name."""
         xarray = needs.xarray()
         there = histories.histories(self.path)
         table = histories.read(self._file_of(name, there, "history", did_you_mean(name, list(there), "histories")))
@@ -160,9 +161,9 @@ class Run:
         return list(surface_file.surfaces(self.path))
 
     def surface(self, name: str) -> Any:
-        """Return the samples of the flow on the surface `name` as an xarray.Dataset: rho, u, v, w, p over time and
-        place, with coordinates, normals and areas of the places. Values are read when they are used. Raises HiresxError
-        if there is no such surface."""
+        """Return the samples of the flow on the surface `name` as an xarray.Dataset: rho, u, v, w, p with the
+        dimensions time and place (the points of the surface), and coordinates, normals and areas of the points. Values
+        are read when they are used. Raises HiresxError if there is no such surface."""
         stored = self.stored_surface(name)
         return place_datasets.dataset(stored, self.title, surface_file.describe(stored))
 
@@ -181,8 +182,9 @@ class Run:
 
     def wall(self, name: str) -> Any:
         """Return the distribution along the walls of the force monitor `name` as an xarray.Dataset: p, friction_x,
-        friction_y, friction_z, heat and y_plus over time and place, with x, y, z, normals, areas, blocks and indexes of
-        the wall nodes. Values are read when they are used. Raises HiresxError if there is none."""
+        friction_y, friction_z, heat (the heat flux) and y_plus with the dimensions time and place (the wall nodes), and
+        x, y, z, normals, areas, blocks and indexes of the wall nodes. Values are read when they are used. Raises
+        HiresxError if there is none."""
         stored = self.stored_wall(name)
         found = place_datasets.dataset(stored, self.title, wall_file.describe(stored))
         return found.assign_coords(block=("place", np.array(stored.blocks)[stored.where[0]], found["block"].attrs))
@@ -205,9 +207,9 @@ class Run:
     @property
     def averages(self) -> Any:
         """Time averages as an xarray.DataTree with a node for each block. A node has the means, variables derived from
-        the means, root mean squares (`rms_p`), second moments (`u_v`) and the turbulent kinetic energy `tke`; its
-        children `reynolds` and `favre` have the Reynolds and Favre averages as stored. Values are read when they are
-        used. Raises HiresxError if the run has none."""
+        the means, root mean squares of the fluctuations (`rms_p`), their second moments (`u_v`) and the turbulent
+        kinetic energy `tke`; its children `reynolds` and `favre` have the Reynolds and Favre averages as stored. Values
+        are read when they are used. Raises HiresxError if the run has no averages."""
         path = self.path / AVERAGES
         if not path.is_file():
             raise records.no_averages(self.path)
@@ -215,8 +217,9 @@ class Run:
 
     def file(self, which: Which = -1, subset: str = "fields") -> Path:
         """Return the path of the field file of one time. `which`: a step (0 or more), a position from the end
-        (negative), or a time (a float). `subset`: the name of an `[[output.subset]]`, by default the whole fields.
-        Raises HiresxError if there is no such file, and if `which` is neither a step nor a time."""
+        (negative), or a time (a float, in units of L / c_ref), of which the nearest stored one is used. `subset`: the
+        name of an `[[output.subset]]`, by default the whole fields. Raises HiresxError if there is no such file, and if
+        `which` is neither a step nor a time."""
         if isinstance(which, bool) or not isinstance(which, Which):
             raise HiresxError(
                 f"{which!r:.60} is neither a step nor a time", 'variables come second or by name: variables=["p"]'
@@ -237,9 +240,9 @@ class Run:
     @check_types
     def plot(self, *variables: str, which: Which = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """Plot `variables` (default: the first stored one) of the fields of one time. `which`: a step (0 or more), a
-        position from the end (negative), or a time (a float). `subset`: the name of an `[[output.subset]]`, by default
-        the whole fields. `how`: plane="z=0" or line="y=0" to choose a plane or a line. Returns a Matplotlib figure and
-        its axes."""
+        position from the end (negative), or a time (a float, in units of L / c_ref). `subset`: the name of an
+        `[[output.subset]]`, by default the whole fields. `how`: plane="z=0" or line="y=0" to choose a plane or a line.
+        Returns a Matplotlib figure and its axes."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:

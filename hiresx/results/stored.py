@@ -129,7 +129,8 @@ class ComputedArray:
 
 def lazy(source: Any) -> Any:
     """Return a lazy array for xarray whose values are read from files when they are used. `source`: an object with the
-    attributes shape and dtype and the method read(key), such as `StoredVariable`."""
+    attributes shape and dtype and the method read(key), such as `StoredVariable`. `read` returns a section of the
+    array."""
     from xarray.backends import BackendArray
     from xarray.core import indexing
 

@@ -11,10 +11,10 @@ from hiresx.output.fields.level_cells import cell_kinds
 
 
 def kinds_of_stored(blocks: Mapping[str, Any]) -> list[np.ndarray | None]:
-    """Return, for each block, which of its cells are shown (0) and which are hidden under finer levels of refinement
-    (HIDDEN), as a uint8 array (nk, nj, ni) of cells; None for every block if the fields have no levels. `blocks`: the
-    blocks of fields that were read (`hiresx.results.trees.fields`), by name. See
-    `hiresx.output.fields.level_cells.cell_kinds`."""
+    """Return a list with a uint8 array (nk, nj, ni) for each block. It has one number for each cell: 0 if the cell is
+    shown, HIDDEN if it is not, since a cell of another level of refinement is shown there. The list has None for every
+    block if the fields have no levels. `blocks`: the blocks of fields that were read (`hiresx.results.trees.fields`),
+    by name. See `hiresx.output.fields.level_cells.cell_kinds`."""
     about = [block.attrs for block in blocks.values()]
     if not all("level" in attributes for attributes in about):
         return [None] * len(about)

@@ -34,8 +34,9 @@ def fields(
     """Return the field files `paths` as an xarray.DataTree with a node for each block: `variables` (default: the stored
     ones) and the coordinates x, y, z over k, j, i. If `series` is true, variables have the first dimension time, and
     the coordinates are those of the first file; otherwise only the first file is read. `blocks`: names of the blocks to
-    read from a series; default: all. With levels of refinement a block has the attributes `level`, `of` (the block of
-    the grid in which it lies), and `first` (index i, j, k of its first node in this block, counted on that level).
+    read from a series; default: all. With levels of refinement the node of a block has the attributes `level`, `of`
+    (name of the unrefined block in which it lies), and `first` (indexes i, j, k of its first node in that block, if the
+    nodes are counted with the spacing of `level`).
 
     `variables` may name any variable of `hiresx.output.fields.derived` that follows from stored ones. Raises
     HiresxError for other variables, and for files of different blocks."""

@@ -30,8 +30,8 @@ class BeyondFace:
 
 def encode_connections(connections: Sequence["Connection"]) -> str:
     """Return the connections between blocks as a JSON text, which a field file stores as an attribute. `Neighbours`
-    decodes it. Connections with a rotation and across a pole are left out, because vector components change across
-    them."""
+    decodes it. Connections with a rotation, and those across a pole, are left out, because the components of vectors
+    change there."""
     return json.dumps(
         [
             [c.block, c.face, c.range, c.donor, c.matrix, c.offset, c.translation]
@@ -51,10 +51,10 @@ class Neighbours:
         self._connections = _decode_connections(text) if text else {}
 
     def of(self, block: int, name: str) -> dict[tuple[int, int], BeyondFace]:
-        """Return the values of a variable or coordinate at the nodes beyond each connected face of a block, read from
-        the neighbouring blocks. `block`: number of the block. `name`: name of the variable or coordinate. The keys are
-        the axis of an array (0: k, 1: j, 2: i) and the end of this axis (0: first node, 1: last node). Faces without a
-        neighbour are left out."""
+        """Return the values of a variable or coordinate in the three layers of nodes beyond each connected face of a
+        block, read from the neighbouring blocks. `block`: number of the block, from 0. `name`: name of the variable or
+        coordinate. The result is a dictionary. Each key is a pair that names a face: the axis of an array (0: k, 1: j,
+        2: i) and the end of this axis (0: first node, 1: last node). Faces without a neighbour are left out."""
         found: dict[tuple[int, int], BeyondFace] = {}
         if block not in self._connections:
             return found

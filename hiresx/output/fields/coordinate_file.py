@@ -25,10 +25,10 @@ DIGEST = "xyz_sha256"
 
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
-    """Return the SHA-256 digest of the coordinates that an output writes: of the names, shapes and coordinates (in
-    double precision) of its blocks. `pieces`: the blocks of the output, each a range of nodes or points between nodes
-    (`NodeBlock`, `SampledBlock`). `blocks`: the blocks of the grid, objects with name, x, y, z, from which they are
-    taken."""
+    """Return the SHA-256 digest, in hexadecimal, of the names, shapes and coordinates (in double precision) of the
+    blocks that an output writes. `pieces`: the blocks of the output, each a range of nodes or points between nodes
+    (`NodeBlock`, `SampledBlock`). `blocks`: the blocks of the grid from which they are taken, objects with name, x, y,
+    z."""
     return _digest((piece.name, piece.shape, _coordinates(piece, blocks)) for piece in pieces)
 
 
@@ -58,10 +58,10 @@ def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
 
 
 def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
-    """Return the path of the coordinate file of a series of field files, and whether it exists with these coordinates.
-    `directory`: the run directory. `name`: "fields" for the whole fields, or the name of an `[[output.subset]]`.
-    `wanted`: the digest of the coordinates. If a file with other coordinates exists, the path is a new one, since field
-    files from before a restart may link to the old one."""
+    """Return the path of the file with the coordinates of a series of field files, and whether this file already exists
+    with the wanted coordinates. `directory`: the run directory. `name`: "fields" for the whole fields, or the name of
+    an `[[output.subset]]`. `wanted`: the digest of the coordinates (`digest`). If there is a file with other
+    coordinates, the path is a new one, since field files from before a restart may link to the old one."""
     for path in (directory / f"{name}_grid.nc", directory / f"{name}_grid_{wanted[:8]}.nc"):
         if not path.exists():
             return path, False
@@ -73,8 +73,8 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
 
 def clear(directory: str | Path, name: str) -> None:
     """Remove the coordinate files of one output. `directory`: the run directory. `name`: "fields" for the whole fields,
-    or the name of an `[[output.subset]]`. The field files that link to the coordinate files must have been removed
-    before. Raises HiresxError if a file cannot be removed."""
+    or the name of an `[[output.subset]]`. The caller must have removed the field files that link to these coordinate
+    files. Raises HiresxError if a file cannot be removed."""
     files.remove(Path(directory).glob(f"{name}_grid.nc"))
     files.remove(Path(directory).glob(f"{name}_grid_{'[0-9a-f]' * 8}.nc"))
 

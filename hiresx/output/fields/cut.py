@@ -65,8 +65,9 @@ class WeightedPlaces:
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
-        """Return the composition of two interpolations, from the nodes of the block of `first` to the points of this
-        one. The points of `first` are the nodes from which this object interpolates."""
+        """Return the composition of two interpolations. `first` interpolates from the nodes of a block to points, and
+        this object from these points to further points. The result interpolates from the nodes of the block to the
+        further points."""
         shape = first.weights.shape[0], -1
         nodes = first.nodes.reshape(shape)[:, self.nodes]
         weights = first.weights.reshape(shape)[:, self.nodes] * self.weights
@@ -74,10 +75,11 @@ class WeightedPlaces:
 
 
 def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
-    """Return the plane `axis` = `value` through a three-dimensional field, by linear interpolation along grid lines.
-    `pieces`: for each block a dictionary of arrays `[k, j, i]`, coordinates "x", "y", "z" and variables. The result has
-    dictionaries of two-dimensional arrays, one or several for each block that the plane meets. Each block is cut along
-    the family of its grid lines that most often meet the plane. Raises HiresxError if no block reaches the plane."""
+    """Return a three-dimensional field on the plane `axis` = `value` ("x", "y" or "z", and a coordinate in units of L),
+    by linear interpolation along grid lines. `pieces`: for each block a dictionary of arrays `[k, j, i]`, coordinates
+    "x", "y", "z" and variables. The result is a list of dictionaries of two-dimensional arrays, one or several for each
+    block that the plane meets. Each block is cut along the family of its grid lines that most often meet the plane.
+    Raises HiresxError if no block reaches the plane."""
     return [
         {name: sheet(values) for name, values in pieces[number].items()}
         for number, sheet in plane_samples(pieces, axis, value)
@@ -85,9 +87,10 @@ def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
 
 
 def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, WeightedPlaces]]:
-    """Return the interpolations from blocks to the plane `axis` = `value`, as pairs of the index of a block in `pieces`
-    and a `WeightedPlaces`. `pieces`: for each block a dictionary of arrays `[k, j, i]` with the coordinates. Raises
-    HiresxError if no block reaches the plane."""
+    """Return the interpolations from blocks to the plane `axis` = `value` ("x", "y" or "z", and a coordinate in units
+    of L), as a list of pairs: the index of a block in `pieces`, and the interpolation from its nodes. `pieces`: for
+    each block a dictionary of the coordinates as arrays `[k, j, i]`. Raises HiresxError if no block reaches the
+    plane."""
     found = [(number, sheet) for number, piece in enumerate(pieces) for sheet in _sheets(piece, axis, value)]
     if not found:
         _outside(pieces, axis, value)
@@ -95,11 +98,11 @@ def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[in
 
 
 def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarray]:
-    """Return the values of a two-dimensional field where the line `axis` = `value` crosses grid lines. `pieces`: for
-    each block a dictionary of two-dimensional arrays, coordinates "x", "y", "z" and variables. The first result is a
-    dictionary of arrays (n,), in ascending order of the coordinate that varies most along the line. The second result
-    has the indexes of the samples before which the line leaves the grid, for instance at a body. Raises HiresxError if
-    no grid line crosses the line."""
+    """Return the values of a two-dimensional field at the points where the line `axis` = `value` ("x", "y" or "z", and
+    a coordinate in units of L) crosses grid lines. `pieces`: for each block a dictionary of two-dimensional arrays,
+    coordinates "x", "y", "z" and variables. The first result is a dictionary of arrays (n,), in ascending order of the
+    coordinate that varies most along the line. The second result has the indexes of the samples before which the line
+    leaves the grid, for instance at a body. Raises HiresxError if no grid line crosses the line."""
     parts, order, gaps = line_samples(pieces, axis, value)
     samples = {
         name: np.concatenate([part(pieces[number][name]) for number, part in parts])[order] for name in pieces[0]
@@ -110,11 +113,11 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 def line_samples(
     pieces: list[Piece], axis: str, value: float
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
-    """Return the interpolations from blocks to the line `axis` = `value` in a two-dimensional field: pairs of the index
-    of a block in `pieces` and a `WeightedPlaces`; an array `order` (n,), which selects and sorts the samples of all
-    pairs along the line; and the indexes of the sorted samples before which the line leaves the grid. `pieces`: for
-    each block a dictionary of two-dimensional arrays with the coordinates. Raises HiresxError if no grid line crosses
-    the line."""
+    """Return the interpolations from blocks to the points where the line `axis` = `value` crosses grid lines of a
+    two-dimensional field, as three results: pairs of the index of a block in `pieces` and the interpolation from its
+    nodes; indexes (n,) that select and sort the points of all pairs along the line; and the indexes of those sorted
+    points before which the line leaves the grid. `pieces`: for each block a dictionary of the coordinates as
+    two-dimensional arrays. Raises HiresxError if no grid line crosses the line."""
     parts = [(n, crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:
@@ -215,9 +218,9 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
 
 
 def crossings(piece: Piece, axis: str, value: float, direction: int) -> WeightedPlaces:
-    """Return the points where one family of grid lines of a block crosses the plane `axis` = `value`, as an
-    interpolation from its nodes. `piece`: a dictionary of arrays with the coordinates of the block. `direction`: the
-    axis of these arrays along which the grid lines run."""
+    """Return an interpolation from the nodes of a block to the points where one family of its grid lines crosses the
+    plane `axis` = `value` (in units of the length scale L). `axis`: "x", "y" or "z". `piece`: a dictionary of the
+    arrays "x", "y" and "z" of the block. `direction`: the axis of these arrays along which the grid lines run."""
     s = np.moveaxis(_distance(piece, axis, value), direction, 0)
     nodes = np.moveaxis(np.arange(s.size).reshape(piece[axis].shape), direction, 0)
     n, *others = np.nonzero(_meets(s))

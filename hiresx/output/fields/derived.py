@@ -70,12 +70,13 @@ class FlowState:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the given primitive variables of the gas, and of passive scalars."""
+        """Names of the variables that the state of this block contains: primitive variables of the gas and passive
+        scalars."""
         return tuple(self._state)
 
     @property
     def flat(self) -> bool:
-        """True if the block has more than one node along at most two of its index directions, as in plane flow."""
+        """True if at most two of the three index directions of the block have more than one node, as in plane flow."""
         return sum(n > 1 for n in self.x.shape) < 3
 
     @cached_property
@@ -86,8 +87,8 @@ class FlowState:
         return Metrics(self.x, self.y, self.z, self._beyond)
 
     def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the derivatives of the primitive variable `name` with respect to x, y and z, in its unit per L, each
-        an array `[k, j, i]`."""
+        """Return the derivatives of the primitive variable `name` with respect to x, y and z, three arrays `[k, j, i]`
+        in the unit of the variable per length scale L."""
         if name not in self._gradients:
             sides = None if self._beyond is None else self._beyond(name)
             self._gradients[name] = self.metrics.gradient(self[name], sides)
@@ -195,9 +196,9 @@ VARIABLES: dict[str, Variable] = {
 
 
 def about(name: str) -> Variable:
-    """Return the description of the variable `name`: its formula, long name, unit, symbol and colour map. Any name that
-    is not a variable of the gas is treated as a further field of the run (such as a turbulence variable) or as a
-    passive scalar."""
+    """Return the description of the variable `name`: its formula, long name, unit, symbol and colour map. A name that
+    is not a variable of the gas is taken as that of a further field of the run (such as a turbulence variable) or of a
+    passive scalar, without a check."""
     if name in VARIABLES:
         return VARIABLES[name]
     if name in output_fields():
@@ -212,8 +213,8 @@ def is_known(name: str) -> bool:
 
 
 def how_to_store(name: str) -> str:
-    """Return the hint of an error for a variable `name` that was not stored: the names that the key output.variables of
-    the case must contain so that it is stored or can be computed."""
+    """Return advice for an error message about a variable `name` that was not stored: what the key output.variables of
+    the case must contain so that the variable is stored or can be computed."""
     if name in VARIABLES:
         return 'write "rho", "u", "v", "w", "p" in output.variables: every other variable of the gas follows from them'
     return f'write "{name}" in output.variables: it follows from no other variable'
@@ -244,9 +245,9 @@ def unknown_variable(name: Any, known: Sequence[str], where: str = "") -> Hiresx
 
 
 def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:
-    """Return the variables `names` computed from the flow on a block, by name, each a float64 array `[k, j, i]`. Values
-    are NaN at nodes where density or pressure is not positive. Raises HiresxError for an unknown name, and if a
-    primitive variable that is needed is missing."""
+    """Compute the variables `names` from the flow on a block, and return them by name, each as a float64 array `[k, j,
+    i]` in the scales of the case. Values are NaN at nodes where density or pressure is not positive. Raises HiresxError
+    for an unknown name, and if a primitive variable that is needed is missing."""
     names = list(names)
     check(names, "variables", [name for name in flow.names if not is_known(name)])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -21,9 +21,9 @@ _EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
 def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndarray:
     """Return the first derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i),
-    with sixth-order accuracy, in float64. The difference is the central one, (-1, 9, -45, 0, 45, -9, 1)/60, at inner
-    nodes, and also at faces for which `beyond` has the values of three further layers of nodes. It is one-sided at
-    other faces. Raises ValueError if there are too few nodes along `axis`."""
+    with sixth-order accuracy, as a float64 array (nk, nj, ni). The difference is the central one, (-1, 9, -45, 0, 45,
+    -9, 1)/60, at inner nodes, and also at faces for which `beyond` has the values of three further layers of nodes. It
+    is one-sided at other faces. Raises ValueError if there are too few nodes along `axis`."""
     f = np.moveaxis(np.asarray(f, dtype=np.float64), axis, 0)
     n = f.shape[0]
     if n < NODES:
@@ -92,9 +92,9 @@ class Metrics:
             self.slope = [{axis: cofactor[a][2 - axis] * inverse for axis in self.axes} for a in range(3)]
 
     def gradient(self, f: np.ndarray, beyond: Sides | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the derivatives of f (nk, nj, ni) with respect to x, y and z, three float64 arrays (nk, nj, ni).
-        `beyond`: values of f at the nodes beyond the faces of the block, for the same faces as the coordinates that
-        were given to the constructor."""
+        """Return the derivatives of f (nk, nj, ni) with respect to x, y and z, three float64 arrays (nk, nj, ni), in
+        the unit of f per length scale L. `beyond`: values of f at the nodes beyond the faces of the block, for those
+        faces for which the constructor was given coordinates there."""
         along = {axis: derivative(f, axis, beyond) for axis in self.axes}
         zero = np.zeros(f.shape)
         return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)

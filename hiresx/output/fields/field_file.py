@@ -51,7 +51,7 @@ class FieldBlock:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Number of nodes of the block, (nk, nj, ni)."""
+        """Number of nodes of the block along k, j and i."""
         return self.x.shape
 
 
@@ -79,16 +79,17 @@ def write(
     precision: str | None = None,
     part: str = "",
 ) -> Path:
-    """Write variables of all blocks at one time to the netCDF-4 file `path`, and return this path. `time` (in units of
-    L / c_ref, length scale over sound speed), `step`: the time of the fields and the number of time steps before it.
+    """Write variables of all blocks at one time to the netCDF-4 file `path`, and return this path. `time`: the time of
+    the fields, in units of L / c_ref (length scale over sound speed). `step`: the number of time steps before this
+    time.
 
-    `blocks`: objects with the attributes of `FieldBlock`. `variables`: their names, by default output.variables of the
-    case. Variables that are not in the `state` of a block are computed from rho, u, v, w, p, which must then be in it.
-    Coordinates are stored in double precision, variables in `precision` (fp64, fp32; by default the precision of rho).
-    `case`: the case with defaults filled in. `part`: the description of the subset of the fields, "" for whole fields.
-    The file `path` is replaced only when everything is written. The function may be called from a thread, as long as
-    the arrays do not change. Files are not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20
-    times as long to save a third.
+    `blocks`: objects with the attributes of `FieldBlock`. `variables`: the names of the variables to write, by default
+    output.variables of the case. Variables that are not in the `state` of a block are computed from rho, u, v, w, p,
+    which must then be in it. Coordinates are stored in double precision, variables in `precision` (fp64, fp32; by
+    default the precision of rho). `case`: the case as a dictionary, with its default values filled in. `part`: the
+    description of the subset of the fields, "" for whole fields. The file `path` is replaced only when everything is
+    written. The function may be called from a thread, as long as the arrays do not change. Files are not compressed: on
+    128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20 times as long to save a third.
 
     Raises HiresxError, with the path, if it cannot be written, for an unknown variable and for invalid block names."""
     return Series(blocks, case, variables, precision, part).write(path, blocks, time, step)
@@ -148,8 +149,9 @@ class Series:
         return file.path
 
     def measure_layout(self, path: str | Path) -> FileLayout:
-        """Return the layout of the files of this series, which is the position of each array in a file. It is measured
-        on a temporary file in the folder of `path`. Raises HiresxError if that file cannot be written."""
+        """Return the layout of the files of this series: the position of each array in a file. It is measured on a
+        temporary file, which this method writes in the folder of `path` and removes. Raises HiresxError if that file
+        cannot be written."""
         path = Path(path)
         with library_files.replacing(path, self._size, keep=False) as temporary:
             return file_layout.measure_layout(temporary, self._define, self._link)
@@ -252,9 +254,9 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the header of the field file `path`, without its arrays, as a dictionary: time, step, case, names of the
     variables, their precision, blocks (name -> (nk, nj, ni)), part (description of the subset, "" for whole fields),
-    and levels. `levels` has for each block name the level of refinement, the block of the grid, and the index i, j, k
-    of its first node in that block; without refinement it is empty. Raises HiresxError if the file is missing or is not
-    a field file."""
+    and levels. `levels` has for each block name the level of refinement, the name of the unrefined block in which the
+    block lies, and the indexes i, j, k of its first node there, if the nodes are counted with the spacing of the level;
+    without refinement it is empty. Raises HiresxError if the file is missing or is not a field file."""
     with open_file(path) as blocks:
         return _describe(blocks)
 
@@ -279,8 +281,7 @@ def _describe(blocks: FieldReader) -> dict[str, Any]:
 
 def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str = "") -> None:
     """Raise HiresxError for the first of the variables `names` that a field file neither stores nor has the data to
-    compute. `about`: the header of the file (`describe`): case, variables and others by name. `where`: the beginning of
-    the error message."""
+    compute. `about`: the header of the file, as `describe` returns it. `where`: the beginning of the error message."""
     stored = about["variables"]
     lacking = [name for name in derived.PRIMITIVE if name not in stored]
     found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
@@ -307,9 +308,9 @@ def read_time(path: str | Path) -> float:
 
 
 def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
-    """Return a stored variable or coordinate of several blocks of a field file, one array (nk, nj, ni) for each block.
-    `blocks`: names of the blocks. `name`: name of the variable or coordinate. Returns None if a block does not have it.
-    Raises HiresxError if the file is missing or is not a field file."""
+    """Return a stored variable or coordinate of several blocks of the field file `path`, a list with one array (nk, nj,
+    ni) for each block. `blocks`: names of the blocks. `name`: name of the variable or coordinate. Returns None if a
+    block does not have it. Raises HiresxError if the file is missing or is not a field file."""
     with open_file(path) as reader:
         if not all(name in reader.file[block] for block in blocks):
             return None
@@ -317,8 +318,8 @@ def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray
 
 
 def neighbours(blocks: FieldReader) -> block_neighbours.Neighbours:
-    """Return an object that reads values at the nodes beyond the faces of each block, from the neighbouring blocks in
-    an open field file."""
+    """Return an object that reads values at the nodes beyond the faces of each block from its neighbouring blocks.
+    `blocks`: the open field file."""
     return block_neighbours.Neighbours(blocks, attribute(blocks.file, block_neighbours.ATTRIBUTE))
 
 
@@ -337,13 +338,14 @@ def _read_block(
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """Return the paths of the field files in a run directory, by step in ascending order. `name`: the name of a subset
-    of the fields, by default the whole fields."""
+    """Return the paths of the field files in a run directory, with the number of the step as the key, in ascending
+    order. `name`: the name of an `[[output.subset]]`, by default the whole fields."""
     return list_by_step(directory, name, SUFFIX)
 
 
 def list_by_step(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
-    """Return the paths of the files <name>_<step><suffix> in a directory, by step in ascending order."""
+    """Return the paths of the files <name>_<step><suffix> in a directory, with the number of the step as the key, in
+    ascending order."""
     pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
     found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
@@ -364,14 +366,15 @@ def last(directory: str | Path, name: str = "fields") -> Path:
 
 
 def only_vtk(directory: str | Path) -> Path | None:
-    """Return the path of the ParaView file fields.pvd in a run directory that has no netCDF field files. Returns None
-    if there is no such file, or if netCDF files exist."""
+    """Return the path of the ParaView file fields.pvd if the run directory `directory` has VTK files but no netCDF
+    field files; otherwise None."""
     there = Path(directory) / "fields.pvd"
     return there if there.is_file() and not frames(directory) else None
 
 
 def no_fields(directory: str | Path) -> HiresxError:
-    """Return the error for a directory in which no netCDF field files were found, with a hint how to make them."""
+    """Return the error, without raising it, that a directory has no netCDF field files, with a hint how to make
+    them."""
     if (there := only_vtk(directory)) is not None:
         return HiresxError(
             f"{directory} holds fields of the format vtk only, which are not read here",

@@ -52,9 +52,9 @@ def check(case: Any) -> None:
 
 
 def check_grid(case: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> None:
-    """Raise HiresxError if a subset of the fields that `case` requests does not fit the grid. `blocks`: the blocks, of
-    all levels of refinement. `of_grid`: for each of them the name of the unrefined block in which it lies; None without
-    levels."""
+    """Raise HiresxError if a subset of the fields that `case` requests does not fit the grid. `blocks`: the blocks of
+    all levels of refinement, objects with name, x, y, z. `of_grid`: for each block the name of the unrefined block in
+    which it lies; None without levels."""
     for subset in case.output.subset:
         selection.subset(subset, blocks, of_grid)
 
@@ -143,9 +143,9 @@ class FieldOutput(Attachment):
         return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.seconds_waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
-        """Remove the outputs that an earlier run has written for later steps, and write the first fields. `restarted`:
-        whether the run continues from a checkpoint; then only outputs that are due now and do not exist yet are
-        written."""
+        """Remove the outputs of an earlier run from the directory (all of them in a new run, those of later steps in a
+        continued one), and write the first fields. `restarted`: whether the run continues from a checkpoint; then only
+        outputs that are due now and do not exist yet are written. All ranks must call this method."""
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None and not self.resuming:
@@ -169,13 +169,14 @@ class FieldOutput(Attachment):
                 output.count(solver.time)
 
     def steps_left(self, solver: Any) -> int:
-        """Return the number of time steps until the next output whose interval is given in steps."""
+        """Return the number of time steps until the next output whose interval is given in steps, or a number that is
+        never reached if there is no such output."""
         periods = [output.every_steps for output in self._outputs if output.every_steps is not None]
         return min((every - solver.steps % every for every in periods), default=MANY)
 
     def after_step(self, solver: Any) -> None:
-        """Begin to write the outputs that are due after a time step. Raises HiresxError if an earlier output has
-        failed."""
+        """Begin to write the outputs that are due after a time step. A background thread writes them. Raises
+        HiresxError if an earlier output has failed. All ranks must call this method."""
         self._writer.advance()
         due = [output for output in self._outputs if output.due(solver)]
         if due:
@@ -199,7 +200,7 @@ class FieldOutput(Attachment):
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Restore the times of the next outputs from a checkpoint. `captured`: the result of `capture`. If the interval
-        of an output has changed since then, its times follow from the new interval."""
+        of an output has changed since the checkpoint, the times of this output follow from the new interval."""
         for output in self._outputs:
             written = captured.get(f"{output.name}.written")
             output.written = None if written is None else int(written)
@@ -209,9 +210,10 @@ class FieldOutput(Attachment):
                 output.next_time = float(captured[f"{output.name}.next_time"])
 
     def finish(self, solver: Any) -> None:
-        """Write the last fields and wait until all files are complete. The last fields are not written if the run is
-        `pausing`, or while an exception is handled, when the state may be invalid or between two steps. Raises
-        HiresxError for a failure that was not raised before."""
+        """Write the fields of the last step and wait until all files are complete. They are not written if the
+        attribute `pausing` is true, because the caller has announced that it continues the run, or while an exception
+        is handled, when the state may be invalid or between two steps. Raises HiresxError for a failure that was not
+        raised before."""
         if sys.exception() is None and not self._writer.has_failed and not self.pausing:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()

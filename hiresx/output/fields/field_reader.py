@@ -28,7 +28,7 @@ class FieldReader(Sequence[Any]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the blocks, in the order in which they were written."""
+        """Names of the blocks in the file, in the order in which they were written."""
         about = self.path.stat()
         return _names(self.path, about.st_mtime_ns, about.st_size)
 
@@ -45,7 +45,7 @@ class FieldReader(Sequence[Any]):
 
     @property
     def step(self) -> int:
-        """Number of time steps before the time of the fields."""
+        """Number of time steps that the run had made when the fields were stored."""
         return int(self.file["step"][()])
 
     @property
@@ -56,9 +56,9 @@ class FieldReader(Sequence[Any]):
 
 @contextmanager
 def open_file(path: str | Path) -> Iterator[FieldReader]:
-    """Open the field file `path` for reading, as a context whose value is a `FieldReader`. The file may be locked by
-    another process. Raises HiresxError, which names the path, if the file is missing, damaged or not a field file, or
-    if its coordinate file is missing. An error that is found while the file is read in the context is raised in the
+    """Open the field file `path` for reading, as a context whose value is a `FieldReader`. A lock of another process on
+    the file is ignored. Raises HiresxError, which names the path, if the file is missing, damaged or not a field file,
+    or if its coordinate file is missing. An error that is found while the file is read in the context is raised in the
     same way."""
     path = Path(path)
     try:

@@ -23,8 +23,9 @@ HIDDEN = 32
 
 
 def cell_kinds(levels: "Levels") -> list[np.ndarray]:
-    """Return, for every block of `levels`, which of its cells are shown (0) and which are hidden under finer levels
-    (HIDDEN), as uint8 arrays (nk, nj, ni) of cells. The shown cells of all levels cover every position once."""
+    """Return a list with a uint8 array (nk, nj, ni) for every block of `levels`, the blocks of all levels of
+    refinement. It has one number for each cell: 0 if the cell is shown, HIDDEN if it is not, since a cell of another
+    level is shown there. The shown cells of all levels cover every position once."""
     found = [np.full(_shape(tile), HIDDEN if tile.level else 0, np.uint8) for tile in levels.tiles]
     for n in sorted(range(len(found)), key=lambda n: levels.tiles[n].level):
         tile = levels.tiles[n]

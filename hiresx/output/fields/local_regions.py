@@ -63,9 +63,10 @@ class PartBox:
     def evaluate(
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
-        """Return the variables `names` in this box of nodes: for each an array of type `dtype` with the values to
-        write, which the attribute `take` selects from all values in the box. `held`: the conservative variables and
-        further fields in the box. `gas`: the gas of the case. `workers`: number of threads that compute."""
+        """Compute the variables `names` at the nodes of this box, and return for each an array of type `dtype`. It has
+        those values that the attribute `take` (a function) selects from the values in the whole box. `held`: the
+        conservative variables and further fields in the box. `gas`: the gas of the case. `workers`: number of threads
+        that compute."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -141,10 +142,10 @@ class LocalBoxes:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
-        """Return the output variables `names` at the nodes that this process computes, in the form that file writers
-        take. The second result is None, since no value of another process is needed. `states`: the flow in each box of
-        nodes that contributes (the attribute `sources`). `gas`: the gas of the case. `dtype`: type of the results.
-        `workers`: number of threads."""
+        """Return the output variables `names` at the nodes of the output that this process computes, as objects for the
+        writers of files. The second result is None, since no value of another process is needed. `states`: the flow in
+        each box of the attribute `sources`, in the same order. `gas`: the gas of the case. `dtype`: type of the
+        results. `workers`: number of threads."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -232,11 +233,11 @@ class LocalSamples:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
-        """Return the output variables `names` at the points whose nodes all lie on this process, in the form that file
-        writers take. The second result is an array (variables, nodes) of the values at all nodes of this process, from
-        which values for other points follow, or None if no process needs it. `states`: the flow in each box of nodes
-        that contributes (the attribute `sources`). `gas`: the gas of the case. `dtype`: type of the results. `workers`:
-        number of threads."""
+        """Return the output variables `names` at those points of the output that are interpolated only from nodes of
+        this process, as objects for the writers of files. The second result is an array (variables, nodes) of the
+        values at all nodes of this process, from which values for other points follow, or None if no process needs it.
+        `states`: the flow in each box of the attribute `sources`, in the same order. `gas`: the gas of the case.
+        `dtype`: type of the results. `workers`: number of threads."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):
@@ -246,16 +247,18 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """Return the values that this process must send to each rank: one array (variables, nodes) for each rank, empty
-        if that rank needs none. `values` (variables, nodes): the second result of `regions`, which may be None."""
+        """Return the values that the caller must send from this process to each rank: one array (variables, nodes) for
+        each rank, empty if that rank needs none. `values` (variables, nodes): the second result of `regions`, which may
+        be None."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late_regions(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
-        """Return the output variables `names` at the points that need values of other ranks, in the form that file
-        writers take; an empty list if there are none. `values`: the second result of `regions`. `received`: for each
-        rank an array (variables, nodes) with the values that it sent. `dtype`: type of the results."""
+        """Return the output variables `names` at those points of the output whose interpolation needs values of other
+        ranks, as objects for the writers of files; an empty list if there are none. `values`: the second result of
+        `regions`. `received`: for each rank an array (variables, nodes) with the values that it sent. `dtype`: type of
+        the results."""
         if not self._late.count:
             return []
         return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)

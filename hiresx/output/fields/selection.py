@@ -68,8 +68,8 @@ Piece = NodeBlock | SampledBlock
 
 
 def whole(blocks: Sequence[Any]) -> list[Piece]:
-    """Return the selection of all nodes of all blocks. `blocks`: objects with name, x, y, z. The result has one
-    `NodeBlock` for each block."""
+    """Return the selection of all nodes of all blocks, as a list with a `NodeBlock` for each block. `blocks`: objects
+    with name, x, y, z."""
     return [NodeBlock(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 
@@ -79,12 +79,13 @@ def subset(
     of_grid: Sequence[str] | None = None,
     kinds: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> list[Piece]:
-    """Return the points of the grid that a table [[output.subset]] of a case selects. `spec`: the table
-    (hiresx.case.outputs.Subset). `blocks`: the blocks of all levels of refinement, objects with name, x, y, z. Ranges
-    select nodes of the named blocks only; planes and lines also cut the finer blocks in them. `of_grid`: for each block
-    the name of the unrefined block in which it lies; None without levels. `kinds`: a function that returns which cells
-    of each block are hidden under finer ones (`level_cells.cell_kinds`). Raises HiresxError, which names the subset,
-    for blocks that do not exist, ranges beyond a block, and planes and lines that do not meet the grid."""
+    """Return the points of the grid that a table [[output.subset]] of a case selects, as a list of ranges of nodes and
+    of points between nodes. `spec`: the table (hiresx.case.outputs.Subset). `blocks`: the blocks of all levels of
+    refinement, objects with name, x, y, z. Ranges select nodes of the named blocks only; planes and lines also cut the
+    finer blocks in them. `of_grid`: for each block the name of the unrefined block in which it lies; None without
+    levels. `kinds`: a function that returns which cells of each block are hidden under finer ones
+    (`level_cells.cell_kinds`). Raises HiresxError, which names the subset, for blocks that do not exist, ranges beyond
+    a block, and planes and lines that do not meet the grid."""
     place = f'output.subset "{spec.name}"'
     names = [block.name for block in blocks]
     for name in spec.blocks or ():
@@ -106,8 +107,8 @@ def subset(
 
 
 def describe(spec: Any) -> str:
-    """Return a short description of a subset of the fields, such as "plane z = 0". `spec`: its table
-    (`hiresx.case.outputs.Subset`)."""
+    """Return a short description of a subset of the fields, such as "plane z = 0". `spec`: the table [[output.subset]]
+    of the case (`hiresx.case.outputs.Subset`)."""
     if spec.range is not None:
         ranges = (f"{axis} = [{', '.join(map(str, nodes))}]" for axis, nodes in spec.range.items())
         return f"nodes {', '.join(ranges) or 'of whole blocks'}"

@@ -21,8 +21,8 @@ class Attachment:
 
     @property
     def next_time(self) -> float:
-        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end.
-        Infinite if this object sets no such time."""
+        """The time, in units of L / c_ref (length scale over sound speed), beyond which the next time step must not go,
+        so that a step ends exactly there. Infinite if this object needs no such time."""
         return math.inf
 
     @property
@@ -32,25 +32,27 @@ class Attachment:
         return []
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Prepare this object for the first time step of this process. `restarted`: whether the run continues from a
-        checkpoint; `restore` has then been called."""
+        """Prepare this object before the first time step of this process. `restarted`: whether the run continues from a
+        checkpoint; the caller has then called `restore` before."""
 
     def set_conditions(self, solver: Solver) -> None:
-        """Set the boundary values that depend on the present flow, without taking a sample. Called before each step
-        that `Simulation.step` makes; in other runs `after_step` sets these values."""
+        """Set the boundary values that depend on the present flow, such as the circulation of a far-field vortex,
+        without taking a sample. `Simulation.step` calls this method before each step; in other runs `after_step` sets
+        these values."""
 
     def launch_ahead(self, solver: Solver, step: int) -> None:
-        """Launch the kernels of a sample after step `step` before the host waits for this step. Called in runs of one
-        rank only. The results must be discarded if the state afterwards is of another step, or if
-        `DeviceResidentSteps.seen_ahead` is false."""
+        """Launch the kernels of the sample that is due after step `step`, before the host waits for this step. The
+        caller does so in runs of one rank only. The device may make fewer steps than were launched: `after_step` must
+        discard the results if the state is then that of another step, or if `DeviceResidentSteps.seen_ahead` is
+        false."""
 
     def after_step(self, solver: Solver) -> None:
-        """Take a sample, write a file or do other work that is due after a time step. Called after every time step, or
-        after as many steps as `steps_left` returned."""
+        """Take a sample, write a file or do other work that is due after a time step. The run calls this method after
+        every time step, or only after as many steps as `steps_left` returned."""
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps from now after which `after_step` must be called next. A time at which a step
-        must end is given by `next_time` instead."""
+        """Return the largest number of time steps that may be made before the next call of `after_step`. A time at
+        which a step must end is given by `next_time` instead."""
         return 1
 
     def capture(self) -> dict[str, Any]:
@@ -65,5 +67,5 @@ class Attachment:
         `box` (i, j, k)."""
 
     def finish(self, solver: Solver) -> None:
-        """Complete the work at the end of a run. Also called after a failure or an interrupt, when the state may be
-        invalid."""
+        """Complete the work at the end of a run. The run calls this method also after a failure or an interrupt, when
+        the state may be invalid."""

@@ -47,7 +47,7 @@ Contents = tuple[Mapping[str, Any], Arrays]
 
 
 def list_checkpoints(directory: str | Path) -> list[Path]:
-    """Return the paths of the checkpoints of the run in `directory`, the last one first."""
+    """Return the paths of the checkpoints of the run in `directory`, the newest first."""
     folder = Path(directory) / FOLDER
     found = [path for path in folder.glob("checkpoint_*.hxc") if _PATTERN.fullmatch(path.name)]
     return sorted(found, key=_number, reverse=True)
@@ -55,7 +55,7 @@ def list_checkpoints(directory: str | Path) -> list[Path]:
 
 def command_to_continue(directory: str | Path, setting: str = "") -> str:
     """Return the shell command that continues the run in `directory` from its last checkpoint; "" if the run has no
-    checkpoint. `setting`: a change of the case, KEY=VALUE; "" for none."""
+    checkpoint. `setting`: a change of the case for the option --set, as the text KEY=VALUE; "" for none."""
     more = f" --set {setting}" if setting else ""
     return f"hiresx run --restart {quote(directory)}{more}" if list_checkpoints(directory) else ""
 
@@ -78,9 +78,10 @@ class FoundCheckpoint:
 
 
 def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
-    """Open the checkpoint `path`, or the newest valid checkpoint of the run directory `path`. Rank 0 of `comm`
-    searches; all ranks open the file and divide the verification of its checksums. Raises HiresxError if there is no
-    checkpoint, for a damaged file, and for another version of the format. All ranks must call this function."""
+    """Open the checkpoint file `path`, or the newest valid checkpoint of the run directory `path`. Rank 0 of `comm`
+    searches; all ranks open the file, and each verifies a share of the checksums. `comm`: None for this process alone.
+    Raises HiresxError if there is no checkpoint, for a damaged file, and for another version of the format. All ranks
+    must call this function."""
     path = Path(path)
     if files.on_root(comm, path.is_file):
         parent = path.absolute().parent
@@ -129,9 +130,9 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
 
 
 def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
-    """Open the checkpoint file `path` and verify all of its checksums, which the ranks of `comm` divide among
-    themselves. Raises DamagedCheckpoint for a damaged file, and HiresxError for another version of the format and if
-    the ranks see different files. All ranks must call this function."""
+    """Open the checkpoint file `path` and verify all of its checksums, of which each rank of `comm` verifies a share
+    (None: this process verifies all). Raises DamagedCheckpoint for a damaged file, and HiresxError for another version
+    of the format and if the ranks see different files. All ranks must call this function."""
     comm = comm or single_process()
     with comm.together():
         found = Container(path)
@@ -201,13 +202,15 @@ class Checkpoints(Attachment):
 
     @property
     def seconds(self) -> float:
-        """Estimated wall time to write a checkpoint, in s: the longer of the last two times; 0 before the first."""
+        """Estimated wall time to write a checkpoint, in s: the longer of the times that the last two took; 0 before the
+        first."""
         return max(self._took, default=0.0)
 
     def start(self, solver: Solver, source: Path | None, new: bool) -> None:
-        """Prepare for the first step of a run, and write a first checkpoint. `source`: the checkpoint from which the
-        run continues; None for a run from its initial flow. `new`: whether the directory is that of a new run;
-        checkpoints of an earlier run are then removed."""
+        """Prepare for the first step of a run, and write a first checkpoint. `source`: the path of the checkpoint from
+        which the run continues; None for a run from its initial flow. No checkpoint is written if `source` lies in the
+        directory of this run. `new`: whether a new run begins in the directory; checkpoints of an earlier run are then
+        removed. All ranks must call this method."""
         self._begun = self._written = self._clock()
         self._period = self._periods(solver)
         if new:
@@ -224,8 +227,8 @@ class Checkpoints(Attachment):
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
     def is_due(self) -> bool:
-        """Return whether a checkpoint must be written after the next step because of the wall time that has passed, by
-        the clock of this rank. Called before each step."""
+        """Return whether the wall time that has passed, by the clock of this rank, requires a checkpoint after the next
+        step. Call this method before each step."""
         now = self._clock()
         if self._looked is not None:
             self._pace = now - self._looked
@@ -241,8 +244,8 @@ class Checkpoints(Attachment):
 
     def steps_left(self, solver: Solver) -> int:
         """Return how many time steps may be made before `after_step` must be called. With an interval in steps these
-        are the steps until the next checkpoint. With an interval in simulated time it is half of the steps of the
-        present length until then."""
+        are the steps until the next checkpoint. With an interval in simulated time it is half of the number of steps,
+        of the present length, until the next checkpoint, since the length may change."""
         spec, left = self._spec, MANY
         if spec.every_steps is not None:
             left = spec.every_steps - solver.steps % spec.every_steps
@@ -252,8 +255,8 @@ class Checkpoints(Attachment):
         return left
 
     def after_step(self, solver: Solver, due: bool = False) -> None:
-        """Write a checkpoint if an interval has passed. `due`: whether the interval in wall time has passed, the result
-        of `is_due` on rank 0 before the step; the same on all ranks."""
+        """Write a checkpoint if an interval has passed. `due`: whether the interval in wall time has passed: the result
+        of `is_due` on rank 0 before the step, which the caller passes on all ranks. All ranks must call this method."""
         if self._spec.keep and (due or self._due_by_count(solver)):
             self.write(solver)
 
@@ -265,8 +268,8 @@ class Checkpoints(Attachment):
 
     def write(self, solver: Solver) -> None:
         """Write a checkpoint now, unless one was already written at this step. Raises HiresxError, with the path, if it
-        cannot be written; earlier checkpoints then remain. Raises the error of the function `alive` if the state is
-        invalid. All ranks must call this method."""
+        cannot be written; earlier checkpoints then remain. If the state is invalid, the function `alive`, which was
+        passed to the constructor, raises its error. All ranks must call this method."""
         if self._spec.keep == 0 or self._step == solver.steps:
             return
         began = self._clock()
@@ -291,8 +294,9 @@ class Checkpoints(Attachment):
         return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
 
     def last_good(self, tried: Sequence[str]) -> Container | None:
-        """Open and return the newest valid checkpoint of the run whose file name is not in `tried`. If there is no
-        other one, return the oldest valid one; if there is none at all, None."""
+        """Open and return the newest valid checkpoint of the run whose file name is not in `tried`. If every valid
+        checkpoint is in `tried`, return the oldest of them; if there is no valid one, return None. All ranks must call
+        this method."""
         oldest = None
         for path in files.on_root(self._comm, lambda: list_checkpoints(self._directory)):
             with suppress(HiresxError):
@@ -316,10 +320,10 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
 def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
-    """Divide the data that a monitor or output stores in a checkpoint into numbers and texts, whole arrays, and
-    distributed arrays (lists of `Piece`, boxes of nodes), each by name. `name`: the name of the monitor or output.
-    `captured`: the result of `Attachment.capture`. Raises TypeError, with the name of the entry, for an object that
-    cannot be stored."""
+    """Divide the data that a monitor or output stores in a checkpoint into three dictionaries by name: numbers and
+    texts, whole arrays, and distributed arrays. A distributed array is a list of the boxes of nodes that this rank has
+    (`Piece`). `name`: the name of the monitor or output. `captured`: the result of `Attachment.capture`. Raises
+    TypeError, with the name of the entry, for an object that cannot be stored."""
     values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
         if isinstance(value, np.ndarray):
@@ -337,7 +341,7 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
     """Convert the data of monitors and outputs to the form in which a checkpoint stores them: nested values, and pairs
     (name, array) of this rank. `captured`: the result of `Attachment.capture` by the name of the monitor or output. Of
     arrays that are the same on all ranks, only rank 0 of `comm` returns them. Of a distributed array each rank returns
-    the boxes of nodes that it has; a rank without nodes must have the key with an empty list."""
+    the boxes of nodes that it has; a rank without nodes must have an empty list under the name of the array."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | LazyArray]] = []
@@ -366,8 +370,9 @@ def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
     """Convert `captured`, the result of `Attachment.capture`, to the form that `Attachment.restore` expects, without a
-    checkpoint file. Each distributed array, a list of boxes of nodes, is replaced by the function read(name, box) that
-    `reader` makes of the list. `reader` copies the arrays at once."""
+    checkpoint file. Each distributed array, a list of boxes of nodes, is replaced by a function read(name, box), which
+    `reader` makes from the list. `reader`: a function that copies the arrays at once, so that later changes of them
+    have no effect."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 

@@ -57,10 +57,10 @@ def write(
     it is written, and released afterwards. Raises HiresxError, with the path, if the file cannot be written. Raises
     TypeError for a value that cannot be stored, and for an array whose shape or type differs from the stated one.
 
-    With a communicator `comm` the call is collective, and an error on one rank is raised on all. Each rank passes the
-    arrays that it has; the `values` of rank 0 are written. The ranks write disjoint byte ranges of one file at the same
-    time. Rank 0 writes the index when all ranks have flushed their arrays. The file has its full size from the
-    beginning: on some network file systems the last page would otherwise be overwritten with zeros."""
+    With a communicator `comm` all ranks must call this function, and an error on one rank is raised on all. Each rank
+    passes the arrays that it has; the `values` of rank 0 are written. The ranks write disjoint byte ranges of one file
+    at the same time. Rank 0 writes the index when all ranks have flushed their arrays. The file has its full size from
+    the beginning: on some network file systems the last page would otherwise be overwritten with zeros."""
     comm, path = comm or single_process(), Path(path)
     with comm.together():
         mine = list(arrays)
@@ -250,10 +250,11 @@ class Container:
         return array
 
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
-        """Read the array `name` plane by plane, to save memory: yield pairs of the index of the first plane and a group
-        of planes (n, nj, ni). The array must have two or more dimensions and must not be empty; leading dimensions are
-        joined. A group is valid until the next one is read. Raises KeyError if there is no such array. Raises
-        DamagedCheckpoint, after the last group, if the checksum is wrong."""
+        """Read the array `name` in groups of planes, to save memory: yield pairs of the number of the first plane and a
+        group of planes (n, nj, ni), which the next step of the iteration overwrites. The array must have two or more
+        dimensions, of which the last two form a plane, and must not be empty; planes are numbered over all leading
+        dimensions together. Raises KeyError if there is no such array. Raises DamagedCheckpoint, after the last group,
+        if the checksum is wrong."""
         entry = self._entries[name]
         plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
         number = entry.bytes // plane
@@ -272,9 +273,9 @@ class Container:
             raise self.damage_error(f"array {name} was changed")
 
     def verify(self, share: int = 0, of: int = 1) -> None:
-        """Verify the checksums of the arrays in the file. With `of` > 1 only the arrays of share number `share`, of
-        `of` shares of similar size, are verified, so that ranks divide the work. Raises DamagedCheckpoint for a wrong
-        checksum."""
+        """Verify the checksums of the arrays in the file. With `of` > 1 the arrays are divided into `of` shares of
+        similar size, and only those of share number `share` (from 0) are verified, so that ranks divide the work.
+        Raises DamagedCheckpoint for a wrong checksum."""
         with self._open_file() as file:
             for entry in self._shares(of)[share]:
                 digest, left = hashlib.sha256(), entry.bytes
@@ -303,7 +304,8 @@ class Container:
             yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
-        """Return the error that this checkpoint file is damaged, with its path. `reason`: the damage that was found."""
+        """Return, without raising it, the error that this checkpoint file is damaged, with its path. `reason`: the
+        damage that was found."""
         return DamagedCheckpoint(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
 
 

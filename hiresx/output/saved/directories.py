@@ -60,9 +60,9 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Lock the run directory `path` for this process, in a context; with a communicator `comm` rank 0 has the lock. The
-    lock is released at the end of the process at the latest. Raises HiresxError if another process has the lock. On a
-    file system without locks nothing is locked."""
+    """Return a context that locks the run directory `path` for this process. With a communicator `comm` only rank 0 has
+    the lock. The lock is released at the end of the context, or of the process if that is earlier. Raises HiresxError
+    if another process has the lock. On a file system without locks nothing is locked."""
     with ExitStack() as held:
 
         def lock() -> None:
@@ -92,7 +92,7 @@ def _lock_directory(path: str | Path) -> Iterator[None]:
 
 def remove_stale(path: str | Path) -> None:
     """Remove temporary files that killed processes have left in the directory `path` and its folders. The caller must
-    have locked the directory, and no rank may have begun to write."""
+    hold the lock of the directory, and call this function before any rank begins to write."""
     for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
         if re.fullmatch(r"\..+\.\d+\.part", stale.name):
             with suppress(OSError):

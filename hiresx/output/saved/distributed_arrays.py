@@ -22,8 +22,8 @@ _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"
 
 
 def parse_label(text: str) -> tuple[str, Range] | None:
-    """Return the name of the array and the box of nodes ((first, last + 1) along i, j, k) from a text such as
-    "name[0:64,0:32,0:7]". Returns None for any other text."""
+    """Return what a label such as "name[0:64,0:32,0:7]" says: the name of a distributed array, and a box of its nodes
+    as half-open index ranges along i, j and k. Returns None for any other text."""
     found = _LABEL.fullmatch(text)
     if found is None:
         return None
@@ -33,7 +33,8 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | LazyArray]]:
     """Yield a pair (label, array) for each of `pieces`, the boxes of nodes of distributed arrays, for
-    `container.write`. A label is `prefix`, the name of the array and the box, such as "name[0:64,0:32,0:7]"."""
+    `container.write`. A label consists of the text `prefix`, the name of the array and the half-open index ranges of
+    the box along i, j and k, such as "name[0:64,0:32,0:7]" without a prefix."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 
@@ -146,9 +147,9 @@ def read_from_file(container: Container, prefix: str = "") -> Reader:
 
 
 def read_from_memory(pieces: Iterable[Piece]) -> Reader:
-    """Return a reader of the distributed arrays whose boxes of nodes `pieces` has in memory. Arrays that are still to
-    be computed or copied from a device are evaluated at once. The reader raises LookupError if nodes are missing or
-    occur twice."""
+    """Return a reader of distributed arrays from memory. `pieces`: the boxes of nodes of the arrays. Arrays that are
+    still to be computed or copied from a device are evaluated at once. The reader raises LookupError if nodes are
+    missing or occur twice."""
     stored: dict[str, list[_StoredPiece]] = {}
     made = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]
     for piece in made:

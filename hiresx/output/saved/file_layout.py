@@ -26,8 +26,9 @@ def measure_layout(
     To measure it, a sparse file of this layout is written to `path`, which needs little space on the disk.
 
     `define`: a function that is called with a new netCDF4.Dataset. It defines the content of the file, and returns the
-    netCDF variables by key. `finish`: a function that is called with the path of the closed file. Raises OSError and
-    RuntimeError for failures of the libraries, and HiresxError if an array is not contiguous."""
+    netCDF variables by key. `finish`: a function that is called with the path of the closed file, to complete it; by
+    default nothing is done. Raises OSError and RuntimeError for failures of the libraries, and HiresxError if an array
+    is not contiguous."""
     netCDF4 = library()
     with LOCK:
         file = netCDF4.Dataset(path, "w", format="NETCDF4")

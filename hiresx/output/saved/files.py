@@ -32,8 +32,8 @@ _SLAB = 1 << 24
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """Call `function` on rank 0 of `comm` and return its result on all ranks; None: this process alone. An error on
-    rank 0 is raised on all ranks. All ranks must call this function."""
+    """Call `function` on rank 0 of `comm` and return its result on all ranks; if `comm` is None, call it in this
+    process. An error on rank 0 is raised on all ranks. All ranks must call this function."""
     if comm is None or comm.size == 1:
         return function()
     found = None
@@ -66,11 +66,12 @@ class FileLayout:
 
     @property
     def places(self) -> "FileLayout":
-        """The same layout without the bytes between the arrays, for processes that write only values of arrays."""
+        """This layout without the bytes between the arrays, for processes that write only values of arrays."""
         return FileLayout(self.size, [], self.arrays)
 
     def frame(self, file: int) -> None:
-        """Write the bytes between the arrays to an open file. `file`: its descriptor. Raises OSError."""
+        """Write the bytes between the arrays, such as the header, to an open file. `file`: the descriptor of the file.
+        Raises OSError."""
         for offset, content in self._between:
             write_at(file, content, offset)
 
@@ -82,10 +83,10 @@ class FileLayout:
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
         """Write values of an array to an open file. `file`: the descriptor of the file. `key`: the key of the array.
-        `place`: the nodes of the array to which the values belong. `parts`: the values, one array of the shape of
-        `place` for numbers, or three for the components of vectors, which are interleaved in the file. It uses neither
-        memory maps nor locks, so that it works on any file system. Raises OSError, and ValueError if `place` lies
-        outside the array."""
+        `place`: the nodes of the array to which the values belong, as a box of indexes or a list of points. `parts`:
+        the values, one array of the shape of `place` for numbers, or three for the components of vectors, which are
+        interleaved in the file. This method uses neither memory maps nor locks, so that it works on any file system.
+        Raises OSError, and ValueError if `place` lies outside the array."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
@@ -111,8 +112,8 @@ class FileLayout:
 
 
 def write_at(file: int, content: bytes | memoryview, offset: int) -> None:
-    """Write all bytes of `content` to an open file, beginning at the byte `offset`. `file`: its descriptor. Raises
-    OSError."""
+    """Write all bytes of `content` to an open file, beginning at the byte `offset`. `file`: the descriptor of the file.
+    Raises OSError."""
     written = os.pwrite(file, content, offset)
     while written < len(content):  # a signal, or a disk that is nearly full
         written += os.pwrite(file, content[written:], offset + written)
@@ -160,8 +161,8 @@ class JointFile:
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
         """Write on rank 0 the parts of the file that do not belong to arrays, such as its header; nothing is done on
-        other ranks. `numbers`: the values of arrays with one item, which are written too, by the keys of the arrays in
-        the layout of the file. Raises HiresxError, with the path, if the disk is full."""
+        other ranks. `numbers`: values of arrays with one item, by the keys of these arrays; they are written, too.
+        Raises HiresxError, with the path, if the disk is full."""
         if not self._root:
             return
         with naming_errors(self.path):
@@ -178,15 +179,16 @@ class JointFile:
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values of the array `key` at the nodes `place`. `parts`: arrays of the shape of `place`; the file
-        has their values interleaved at every node. There is one array for numbers, and three for vectors. Raises
-        HiresxError, with the path, if the file cannot be written."""
+        """Write values of the array with the key `key` at the nodes `place`, a box of indexes or a list of points.
+        `parts`: the values, one array of the shape of `place` for numbers, or three for the components of vectors,
+        which are interleaved in the file. Raises HiresxError, with the path, if the file cannot be written."""
         with naming_errors(self.path):
             self._layout.put(self._file, key, place, parts)
 
     def publish(self, synced: bool = True) -> None:
-        """Rename the temporary file to its final name. Called on rank 0, after all processes have left the context.
-        `synced`: whether the new name is flushed to the disk. Raises HiresxError, with the path, if this fails."""
+        """Rename the temporary file to its final name. Called on rank 0 after all processes have left the `with` block
+        of this object. `synced`: whether the new name is flushed to the disk. Raises HiresxError, with the path, if
+        this fails."""
         with naming_errors(self.path):
             os.replace(self._temporary, self.path)
             if synced:

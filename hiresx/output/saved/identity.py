@@ -41,8 +41,8 @@ NAMED = 5
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return the differences between two cases, in which all default values are given, as (dotted key, old value, new
-    value), in the order of the keys. A missing value is None."""
+    """Return the differences between two cases as (dotted key, old value, new value), in the order of the keys. `old`,
+    `new`: the cases as nested dictionaries, with their default values filled in. A missing value is None."""
     a, b = dict(_flat(old)), dict(_flat(new))
     for flat in (a, b):  # for a case from before these keys existed
         flat.setdefault("axisymmetric", False)
@@ -92,7 +92,8 @@ def may_change(key: str) -> bool:
 
 
 def format_difference(difference: tuple[str, Any, Any]) -> str:
-    """Return a text that describes a difference between two cases: (key, first value, second value)."""
+    """Return a text for a message that describes a difference between two cases. `difference`: the dotted key, the
+    first value and the second value."""
     key, old, new = difference
     return f"{key} is {_format_value(new)}, in the checkpoint {_format_value(old)}"
 
@@ -183,10 +184,10 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
 def check_functions(
     old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str
 ) -> None:
-    """Raise HiresxError if functions of the user, for profiles and sponges, have changed between a checkpoint and a
-    restart. `old`, `new`: the mean and the root mean square of the values of each function, by name, in the checkpoint
-    and in the restart (`Solver.profile_statistics`). They may differ by the round-off of the floating-point type
-    `real`. `place`: the path of the checkpoint, for error messages."""
+    """Raise HiresxError if functions of the user, for profiles and sponges, have changed between a checkpoint and the
+    run that continues from it. `old`, `new`: by the name of each function the mean and the root mean square of its
+    values (`Solver.profile_statistics`), in the checkpoint and in the new run. Differences by the round-off of `real`,
+    the name of a floating-point type of NumPy, are allowed. `place`: the path of the checkpoint, for error messages."""
     allowed = 1000 * np.finfo(real).eps
     for name in old.keys() | new.keys():
         a, b = old.get(name), new.get(name)

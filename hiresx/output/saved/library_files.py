@@ -22,9 +22,10 @@ _BESIDE = 1 << 20
 
 @contextmanager
 def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Path]:
-    """Return a context with a temporary path, to which a library writes a file. At the end of the context the file is
-    renamed to `path`. `size`: number of bytes of its arrays. `keep`: whether the file is kept; if false, it is removed
-    at the end. Raises HiresxError, with `path` and the cause, if the file cannot be written."""
+    """Return a context whose value is a temporary path, to which a library writes a file. At the end of the context the
+    file is renamed to `path`. `size`: number of bytes that the file needs at least; it is an error if the disk has less
+    free space. `keep`: whether the file is kept; if false, it is removed at the end. Raises HiresxError, with `path`
+    and the cause, if the file cannot be written."""
     path = Path(path)
     try:
         _check_limit(size)

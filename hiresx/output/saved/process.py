@@ -9,15 +9,15 @@ from typing import Any
 
 
 def current_process() -> dict[str, Any]:
-    """Return data that identify this process: host, boot id, PID namespace, process id, and start time in clock ticks
-    since boot (since process ids are reused). Values that the system does not provide are None."""
+    """Return data that identify this process: host name, boot id, PID namespace, process id, and start time in clock
+    ticks since boot (since process ids are reused). Values that the system does not provide are None."""
     return {"host": platform.node(), "boot": _boot(), "space": _space(), "pid": os.getpid(), "since": _since("self")}
 
 
 def has_ended(process: Mapping[str, Any] | None) -> bool:
-    """Return whether a process is known to have ended. `process`: its description by `current_process`, or None if
-    there is none. False if it runs, or if this cannot be known, for instance because it ran on another host or in
-    another container."""
+    """Return True if a process is known to have ended. `process`: the data of the process that `current_process`
+    returned in it; None if they are missing. False if the process runs, or if this cannot be known, for instance
+    because it ran on another host or in another container."""
     if not process or process.get("host") != platform.node() or not process.get("boot") or not process.get("since"):
         return False
     if process["boot"] != _boot():

@@ -66,9 +66,10 @@ class Record:
         self.write()
 
     def update(self, entries: Callable[[], Mapping[str, Any]], every: float = 30.0) -> None:
-        """Change entries of the record of the run and rewrite the file run.json, if it was last written at least
-        `every` seconds ago. `entries`: a function that returns the entries; it is called only then, since timings make
-        the host wait for the device. Raises HiresxError if the file cannot be written."""
+        """Change entries of the record of the run and rewrite the file run.json, if the last write was at least `every`
+        seconds ago; otherwise do nothing. `entries`: a function that returns the changed entries. It is called only if
+        the file is rewritten, since reading timings makes the host wait for the device. Raises HiresxError if the file
+        cannot be written."""
         if self._clock() - self._written >= every:
             self.entries |= entries()
             self.write()
@@ -123,8 +124,8 @@ def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
 
 
 def no_averages(directory: Path) -> HiresxError:
-    """Return the error for a run in `directory` without the file averages.nc. Its hint says whether the case must be
-    changed or the run be continued."""
+    """Return the error, without raising it, that the run in `directory` has no file averages.nc. Its hint says whether
+    the case must be changed or the run be continued."""
     kept = read_or_empty(directory)
     asked = (kept.get("case") or {}).get("average")
     if asked:
@@ -142,8 +143,9 @@ def no_averages(directory: Path) -> HiresxError:
 
 
 def mark_failed(directory: str | Path, status: str, error: str) -> None:
-    """Set status and error in the record of the run in `directory`, for a run whose process could not do this. Nothing
-    is done if there is no record. Raises HiresxError if the record cannot be written."""
+    """Set `status` and `error` in the record (run.json) of the run in `directory`, on behalf of a run whose process
+    ended before it could do this. Nothing is done if there is no record. Raises HiresxError if the record cannot be
+    written."""
     entries = read_or_empty(directory)
     if entries:
         ended = {"status": status, "error": error, "ended": utc_now()}
@@ -151,8 +153,8 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """Store the case of a run, with all its default values, in the folder `directory`/case, with its case.py and with
-    absolute paths of grid files. Returns this folder. Raises HiresxError, with the path, if a file cannot be
+    """Store the case of a run, with its default values filled in, in the folder `directory`/case, with its case.py and
+    with absolute paths of grid files. Returns this folder. Raises HiresxError, with the path, if a file cannot be
     written."""
     from hiresx.case.toml import dumps
 

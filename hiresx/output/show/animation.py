@@ -47,9 +47,9 @@ def _ffmpeg() -> str:
 
 
 def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
-    """Write pictures as an animation to the path `target`, .gif or .mp4, and return this path. `pictures`: red, green
-    and blue as arrays uint8 (height, width, 3). `fps`: frames per second. Raises HiresxError if the file cannot be
-    written; an earlier file is then unchanged."""
+    """Write pictures as an animation to the path `target`, .gif or .mp4, and return this path. `pictures`: yields the
+    frames, each an array uint8 (height, width, 3) of red, green and blue. `fps`: frames per second. Raises HiresxError
+    if the file cannot be written; an earlier file is then unchanged."""
     first = next(pictures)
     with files.writing(target, parents=True) as temporary:
         encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
@@ -78,7 +78,7 @@ class MovingFigure:
             self._title.set_text(text)
 
     def pixels(self) -> np.ndarray:
-        """Return the drawn figure as red, green and blue, an array uint8 (height, width, 3)."""
+        """Draw the figure and return its pixels as an array uint8 (height, width, 3) of red, green and blue."""
         self._canvas.restore_region(self._still)
         for ax in self.figure.axes:
             # The frame of a panel covers its image.

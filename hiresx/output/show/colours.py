@@ -22,13 +22,13 @@ _SAMPLED = 200_000
 
 
 def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
-    """Return the planes of a field that a picture shows, each as a tuple: the names of the horizontal and the vertical
-    coordinate, the blocks as dictionaries of two-dimensional arrays, and a text with the position of the plane. A
-    two-dimensional field is shown as a whole. Of a three-dimensional field, `plane` is shown, such as "z=0", or the
-    three mid-planes if it is None. `pieces`: for each block a dictionary of arrays `[k, j, i]`, coordinates "x", "y",
-    "z" and variables. `dimensions`: number of dimensions of the field. `part`: the description of the subset of the
-    fields, "" for whole fields; the normal of a plane subset is the coordinate that varies least. Raises HiresxError
-    for a plane that does not exist."""
+    """Return the planes of a field that a picture shows, as a list of tuples. A tuple has the names of the horizontal
+    and the vertical coordinate, the blocks as dictionaries of two-dimensional arrays, and a text with the position of
+    the plane. A two-dimensional field is shown as a whole. Of a three-dimensional field `plane` is shown, a text such
+    as "z=0" (in units of L), or, if `plane` is None, the three mid-planes. `pieces`: for each block a dictionary of
+    arrays `[k, j, i]`, coordinates "x", "y", "z" and variables. `dimensions`: number of dimensions of the field.
+    `part`: the description of the subset of the fields, "" for whole fields; the normal of a plane subset is the
+    coordinate that varies least. Raises HiresxError for a plane that does not exist."""
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
@@ -56,10 +56,10 @@ def draw(
     rasters: list[raster.Raster] | None = None,
 ) -> Any:
     """Return a Matplotlib figure in colours with one panel for each variable of `names` and each view. `views`: the
-    planes (the result of the function `views`). `scales`: by variable the colour scale (the result of `scale`); by
-    default computed from these views. `difference`: whether the values are differences of two fields. `look`: the
-    appearance. `rasters`: the result of `pixels`, if it was computed before. Raises HiresxError for a zoom of several
-    planes or without any flow."""
+    planes (the result of the function `views`). `scales`: the colour scale of each variable, by its name (the result of
+    `scale`); by default it is computed from these views. `difference`: whether the values are differences of two
+    fields. `look`: the appearance. `rasters`: the result of `pixels` for these views; by default it is computed. Raises
+    HiresxError if `look` has a zoom and there are several planes, or no value lies in the zoom."""
     from matplotlib.ticker import MaxNLocator
 
     look = look or Look()
@@ -121,8 +121,8 @@ def draw(
 
 
 def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
-    """Replace the images in a figure that `draw` has made by the values of another time. `views`: the planes at this
-    time. `names`: the variables. `rasters`: the result of `pixels` for `views`."""
+    """Replace the images in a figure that `draw` has made by images of another time. `views`: the planes at this time.
+    `names`: the names of the variables. `rasters`: the result of `pixels` for `views`."""
     images = {image.get_label(): image for ax in figure.axes for image in ax.images}
     for name in names:
         for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):
@@ -130,9 +130,9 @@ def update(figure: Any, views: list[View], names: list[str], rasters: list[raste
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
-    """Return for each view the mapping from the pixels of its picture to the nodes of the grid, within the zoom of
-    `look`. `views`: the planes (the result of the function `views`). `inches`: the width of the widest panel in inches,
-    if it is known."""
+    """Return a list with the mapping from the pixels of the picture to the nodes of the grid for each view, within the
+    zoom of `look`. `views`: the planes (the result of the function `views`). `inches`: the width of the widest panel in
+    inches; None for an estimate."""
     inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]
@@ -170,9 +170,9 @@ def sample_values(name: str, views: list[View]) -> np.ndarray:
 
 def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
     """Return the colour scale of the variable `name` for these `values`, with the settings of `look`: Matplotlib's
-    norm, the name of the colour map, and the ends of the colour bar beyond which there are values ("neither", "min",
-    "max" or "both"). `difference`: whether the values are differences of two fields. Raises HiresxError for invalid
-    limits, and for a colour map that Matplotlib does not have."""
+    norm, the name of the colour map, and the ends of the scale beyond which there are values ("neither", "min", "max"
+    or "both"). `difference`: whether the values are differences of two fields. Raises HiresxError for invalid limits,
+    and for a colour map that Matplotlib does not have."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
@@ -195,8 +195,8 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
 
 
 def check_exponent(names: Iterable[str], look: Look) -> None:
-    """Raise HiresxError if `look` has an exponent of brightness, but none of the variables `names` is drawn in shades
-    of grey (as schlieren are), to which alone it applies."""
+    """Raise HiresxError if `look` has an exponent of the brightness, but none of the variables `names` is drawn in
+    shades of grey, as schlieren are. Only these have such an exponent."""
     names = list(names)
     if look.exponent is not None and not any(derived.about(name).colours == "gray_r" for name in names):
         shaded_ones = ", ".join(name for name, about in derived.VARIABLES.items() if about.colours == "gray_r")
@@ -213,7 +213,7 @@ def default_scale(
     name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
 ) -> tuple[Any, str, str]:
     """Return the default colour scale of the variable `name` for these `values`: Matplotlib's norm, the name of the
-    colour map, and the ends of the colour bar beyond which there are values ("neither", "min", "max" or "both").
+    colour map, and the ends of the scale beyond which there are values ("neither", "min", "max" or "both").
     `difference`: whether the values are differences of two fields. `exponent`: for variables that are drawn as
     schlieren, the exponent of the brightness as a function of the value; 0.5 suits the perception of brightness. Raises
     HiresxError if no value is finite."""
@@ -246,7 +246,7 @@ def _ends(under: bool, over: bool) -> str:
 
 
 def describe_exponent(norm: Any) -> str:
-    """Return a note on the exponent of the colour scale `norm`, for the label of its colour bar; "" for a linear
-    scale."""
+    """Return a note for the label of a colour bar with the exponent of its scale; "" for a linear scale. `norm`: the
+    scale, a Matplotlib norm."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

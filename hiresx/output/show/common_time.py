@@ -17,10 +17,10 @@ def same_time(a: float, b: float) -> bool:
 
 
 def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
-    """Return the path of one field file of each run, at the latest time that all runs have. `runs`: for each run its
-    field files by step. The initial time is used only if a run has no other time. If time does not advance in any run
-    (local time steps), the latest common step is used, or else the last step of each run. Raises HiresxError, with the
-    times of two runs, if they have no time in common."""
+    """Return the path of one field file of each run, at the latest time that all runs have. `runs`: for each run a
+    dictionary of its field files, with the number of the step as the key. The initial time is used only if a run has no
+    other time. If time does not advance in any run (local time steps), the latest common step is used, or else the last
+    step of each run. Raises HiresxError, with the times of two runs, if they have no time in common."""
     times = [{step: fields.read_time(path) for step, path in frames.items()} for frames in runs]
     if all(max(found) > 0 and not any(found.values()) for found in times):
         steps = set.intersection(*(set(frames) for frames in runs)) - {0}
@@ -40,8 +40,8 @@ def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
 
 
 def format_times(times: Mapping[int, float]) -> str:
-    """Return a text that lists the times of stored fields, abbreviated if there are more than four, such as "t = 0,
-    0.1, ... 2". `times`: the time at each step."""
+    """Return a text with the times of stored fields, such as "t = 0, 0.1, ... 2"; it is abbreviated if there are more
+    than four. `times`: the time at each step, in units of L / c_ref."""
     ordered = sorted(set(times.values()))
     if len(ordered) <= 4:
         return "t = " + ", ".join(f"{t:.6g}" for t in ordered)

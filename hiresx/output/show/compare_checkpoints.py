@@ -16,8 +16,8 @@ from hiresx.output.show import common_time, measures
 
 
 def record(found: Container) -> dict[str, Any]:
-    """Return the entries of a run's record that a checkpoint contains: backend, steps, time, version, digest of the
-    grid and case. `found`: the opened checkpoint. Raises DamagedCheckpoint if one of them is missing."""
+    """Return those entries of a run's record (run.json) that a checkpoint also contains: backend, steps, time, version,
+    digest of the grid and case. `found`: the opened checkpoint. Raises DamagedCheckpoint if one of them is missing."""
     values = found.values
     with reading_contents(found.path):
         return {
@@ -31,10 +31,11 @@ def record(found: Container) -> dict[str, Any]:
 
 
 def results(first: Container, second: Container) -> dict[str, Any]:
-    """Return the differences between the arrays of two opened checkpoints: `steps` and `times` of both, `same_grid`,
-    `same_sizes`, `one_time` and `same` (true or false), and `variables`, the differences of each array. The arrays are
-    the conserved variables, and the arrays over the nodes that monitors and outputs store, such as averages, under
-    their names in the files. Raises DamagedCheckpoint for a file without the content of a checkpoint."""
+    """Return the differences between the arrays of two opened checkpoints as a dictionary: `steps` and `times`, pairs
+    of both; `same_grid`, `same_sizes` and `one_time`, whether grid, block sizes, and step and time are equal;
+    `variables`, the differences of each array; and `same`, whether nothing differs. The arrays are the conserved
+    variables, and the arrays over the nodes that monitors and outputs store, such as averages, under their names in the
+    files. Raises DamagedCheckpoint for a file without the content of a checkpoint."""
     a, b = record(first), record(second)
     with reading_contents(first.path):
         blocks = _blocks(first)

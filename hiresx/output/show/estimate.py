@@ -45,8 +45,8 @@ class Estimator:
         self._slope = self._horizon = 0.0
 
     def update(self, now: float, step: int, time: float) -> None:
-        """Record the progress of the run: `step` steps made and `time` (L / c_ref) reached at the wall-clock time `now`
-        (s). The call is cheap enough for every step."""
+        """Record the progress of the run: `step` steps were made, and `time` (in L / c_ref) was reached, at the
+        wall-clock time `now` (s). The call is cheap enough to be made after every step."""
         # the run has returned to a checkpoint: the measurement starts anew
         if self._origin is not None and step < self.step:
             self._begin()
@@ -73,22 +73,22 @@ class Estimator:
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Median wall time of a recent time step in s, without the times recorded by `aside`. None before it can be
-        measured."""
+        """Median wall time of a recent time step in s, without the time that was reported by `aside`. None before it
+        can be measured."""
         return median(self._rates) if self._rates else None
 
     @property
     def overall_seconds_per_step(self) -> float | None:
-        """Mean wall time of a time step since the first one in s, without the times recorded by `aside`. None before
-        the second step."""
+        """Mean wall time of a time step since the first one in s, without the time that was reported by `aside`. None
+        before the second step."""
         if self._origin is None or self.step == self._origin[1]:
             return None
         return self._busy / (self.step - self._origin[1]) if self._busy > 0 else None
 
     @property
     def fraction(self) -> float | None:
-        """Fraction of the run that is done, 0 to 1: the larger of the fractions of the end time and of the number of
-        steps. None if the run has neither limit."""
+        """Fraction of the run that is done, 0 to 1: the simulated time divided by the end time, or the steps made
+        divided by the number of steps, whichever is larger. None if the run has neither limit."""
         if self._origin is None:
             return 0.0
         done = []

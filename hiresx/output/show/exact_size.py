@@ -27,7 +27,7 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
     @property
     def exact(self) -> bool:
-        """True if the width or the height of the figure was requested."""
+        """True if the user has requested the exact width or height of the figure."""
         return any(self._asked)
 
     def execute(self, fig: Any) -> None:
@@ -61,8 +61,9 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
             raise _no_room_error(fig)
 
     def cut(self, figure: Any) -> Bbox:
-        """Return the rectangle of `figure` that is written to the file, as a Matplotlib Bbox in inches. In each
-        direction it is the whole figure if its size was requested, or else the range with content."""
+        """Return the rectangle of `figure` that is written to the file, as a Matplotlib Bbox in inches. It spans the
+        whole figure in each direction in which the user has requested the size, and otherwise the range with
+        content."""
         wide, high = figure.get_size_inches()
         box = figure.get_tightbbox().padded(PAD)
         across, upwards = self._asked
@@ -71,8 +72,8 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
 
 def whole_pixels(inches: float, dpi: float) -> float:
-    """Return `inches`, changed so slightly that its product with `dpi` (pixels per inch), truncated, is the nearest
-    whole number of pixels."""
+    """Return `inches`, or a length that hardly differs from it, such that int(length * dpi) is round(inches * dpi).
+    `dpi`: pixels per inch. Matplotlib truncates the number of pixels."""
     pixels = round(inches * dpi)
     return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
 

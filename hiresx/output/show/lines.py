@@ -34,9 +34,9 @@ def line_values(
     data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: int, line: str | None
 ) -> LineValues:
     """Return the values of a field to draw as curves: all values of a one-dimensional field, or the values along
-    `line`, such as "y=0", in a field with more dimensions. `data`: the field file. `pieces`: for each block a
-    dictionary of arrays `[k, j, i]`, coordinates and variables. `dimensions`: number of dimensions of the field. Raises
-    HiresxError for a line outside the grid, and for a line in a one-dimensional field."""
+    `line`, such as "y=0", in a field with more dimensions. `data`: the field file. `pieces`: the same field as a
+    dictionary of arrays `[k, j, i]` for each block, coordinates and variables. `dimensions`: number of dimensions of
+    the field. Raises HiresxError for a line outside the grid, and for a line in a one-dimensional field."""
     if dimensions > 1:
         return _along(pieces, dimensions, line or "", data.part)
     if line is not None:
@@ -71,11 +71,11 @@ def draw(
     scales: Mapping[str, tuple[float, float]] | None = None,
     look: Look | None = None,
 ) -> Any:
-    """Return a Matplotlib figure of curves along a line, with one panel for each variable of `names`. `data`: the
-    fields. `drawn`: their values along the line. `reference`: the path of a CSV file whose columns are also drawn.
-    `compared`: the names of other runs with their values along the same line. `scales`: limits of the axes, by
-    variable. `look`: the appearance. The exact solution is drawn if the case has a function `exact`. Raises HiresxError
-    if the CSV file cannot be read."""
+    """Return a Matplotlib figure of curves along a line, with one panel for each variable of `names`. `data`: the field
+    file. `drawn`: the values of its fields along the line. `reference`: the path of a CSV file whose columns are also
+    drawn; None for none. `compared`: pairs of the name of another run and its values along the same line. `scales`: the
+    limits of the vertical axis of each variable. `look`: the appearance. The exact solution is drawn if the case has a
+    function `exact`. Raises HiresxError if the CSV file cannot be read."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     reference_file = Path(reference) if reference else None
@@ -156,9 +156,10 @@ def _exact(
 
 
 def read_table(path: Path, along: str, others: str = "rho,u,p") -> dict[str, np.ndarray]:
-    """Return the columns of the CSV file `path` by name, each an array (rows,). The header is the first line with names
-    that include `along`; it may begin with #. `others`: the names of other columns that error messages give as an
-    example. Raises HiresxError with file and line for a line that cannot be read, and for two columns of one name."""
+    """Return the columns of the CSV file `path` by name, each an array (rows,). The header is the first line whose
+    names of columns include `along`; it may begin with #. `others`: names of further columns that error messages give
+    as an example. Raises HiresxError with file and line for a line that cannot be read, and for two columns of one
+    name."""
     if kind := describe_path(path):
         raise HiresxError(f"cannot read the table {path}: it {kind}", "give a CSV file")
     try:

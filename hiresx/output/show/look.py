@@ -64,12 +64,12 @@ class Look:
 
     @property
     def wide(self) -> float:
-        """Largest width of the picture, in inches."""
+        """Largest width of the picture, in inches: the requested or the default one."""
         return picture_file.WIDTH if self.width is None else self.width
 
     @property
     def high(self) -> float:
-        """Largest height of the picture, in inches."""
+        """Largest height of the picture, in inches: the requested or the default one."""
         return picture_file.HEIGHT if self.height is None else self.height
 
     @property
@@ -88,25 +88,26 @@ class Look:
         return self.zoom
 
     def style(self, more: dict[str, Any] | None = None) -> Any:
-        """Return a context in which Matplotlib uses the style of these pictures with the requested font size, and the
-        further settings `more`."""
+        """Return a context in which Matplotlib uses the style of these pictures with the requested font size. `more`:
+        further settings of Matplotlib (rcParams)."""
         large, small = self.font, self.font - 1
         named = {"font.size": large, "axes.titlesize": large, "axes.labelsize": large, "figure.titlesize": large + 1}
         named |= {"xtick.labelsize": small, "ytick.labelsize": small, "legend.fontsize": small}
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """Return the title of the picture: the requested title or, if none was requested, the default `ours`."""
+        """Return the title of the picture: the title that the user has requested or, if there is none, `ours`."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
-        """Return an empty Matplotlib figure of the requested size. If no height was requested, it is `height` inches
-        high, but not higher than a page. `layout`: Matplotlib's layout of the panels."""
+        """Return an empty Matplotlib figure of the size that the user has requested. Without such a height it is
+        `height` inches high, but not higher than a page. `layout`: Matplotlib's layout of the panels."""
         height = min(height, self.high) if self.height is None else self.height
         return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 
     def curves(self, axes: Any) -> None:
-        """Set the requested limits of the axes in a plot of curves. `axes`: the panels, as Matplotlib Axes."""
+        """Set the limits of the axes that the user has requested in a plot of curves. `axes`: the panels, as Matplotlib
+        Axes."""
         for ax in axes:
             if self.zoom is not None:
                 ax.set_xlim(*self.zoom[:2])

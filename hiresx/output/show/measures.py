@@ -8,9 +8,10 @@ import numpy as np
 
 def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str, Any]:
     """Return the differences of one variable between two results. `pairs`: for each block its name and the values (nk,
-    nj, ni) in both results. The keys of the result are `greatest`, the largest difference; `rms`, the root mean square
-    difference; `rms_of_range`, `rms` divided by the range of the first values (None if they are all equal); and `at`,
-    the node with the largest difference."""
+    nj, ni) in the first and in the second result. The keys of the returned dictionary are `greatest`, the largest
+    absolute difference; `rms`, the root mean square difference; `rms_of_range`, `rms` divided by the range of the first
+    values, or by their magnitude if they are all equal (None if they are 0); and `at`, the node with the largest
+    difference (None if there is none)."""
     greatest, where, squares, count = 0.0, None, 0.0, 0
     low, high = np.inf, -np.inf
     for name, first, second in pairs:
@@ -33,7 +34,8 @@ def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str,
 
 
 def summary(values: Sequence[np.ndarray]) -> dict[str, float]:
-    """Return the smallest value, the mean over the nodes and the largest value of a variable, under the names `least`,
-    `mean` and `greatest`. `values`: the array of each block, of any shape. NaN is ignored."""
+    """Return the smallest value, the mean over the nodes and the largest value of a variable, as a dictionary with the
+    keys `least`, `mean` and `greatest`. `values`: the values of the variable, an array of any shape for each block. NaN
+    is ignored."""
     flat = np.concatenate([block.ravel() for block in values]).astype(np.float64)
     return {"least": float(np.nanmin(flat)), "mean": float(np.nanmean(flat)), "greatest": float(np.nanmax(flat))}

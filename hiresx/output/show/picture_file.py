@@ -43,8 +43,8 @@ def require_matplotlib() -> None:
 
 
 def style(more: Mapping[str, Any] | None = None) -> Any:
-    """Return a context in which Matplotlib uses the style of this project's pictures, and the further settings
-    `more`."""
+    """Return a context in which Matplotlib uses the style of this project's pictures. `more`: further settings of
+    Matplotlib (rcParams)."""
     import matplotlib as mpl
 
     settings: Any = STYLE | dict(more or {})
@@ -126,7 +126,7 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
     """Label the axes of a picture of a plane. `ax`: the Axes. `horizontal`, `vertical`: the names of the coordinates.
-    `true`: whether both axes have the same scale; if not, the label says "(stretched)"."""
+    `true`: whether both axes have the same scale (true proportions); if not, the label says "(stretched)"."""
     ax.set_aspect("equal" if true else "auto")
     ax.set_xlabel(f"${horizontal}/L$")
     ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
@@ -140,16 +140,17 @@ def add_grid(ax: Any, minor: bool = False) -> None:
 
 
 def symbol(name: str) -> str:
-    """Return the symbol with the unit of a flow variable, or of its root mean square `rms_<name>`, for the label of an
-    axis. The name of a variable without a symbol is returned unchanged."""
+    """Return the symbol with the unit of a flow variable, or of its root mean square `rms_<name>`, as a formula of
+    Matplotlib for the label of an axis. `name`: the name of the variable, which is returned unchanged if the variable
+    has no symbol."""
     if (of := name.removeprefix("rms_")) not in derived.VARIABLES:
         return name
     return f"{'rms ' if of != name else ''}${derived.VARIABLES[of].symbol}$"
 
 
 def unit(units: str) -> str:
-    """Return the unit `units`, such as "rho_ref c_ref^2 / L", as a formula for the label of an axis. Other texts are
-    returned unchanged."""
+    """Return the unit `units`, such as "rho_ref c_ref^2 / L", as a formula of Matplotlib for the label of an axis. A
+    text that is not such a unit is returned unchanged."""
     words = re.split(r" |(?=\))|(?<=\()", units)
     if not units or not all(re.fullmatch(r"/|\(|(\)|[A-Za-z]+(_[A-Za-z]+)?)(\^\d+)?", word) for word in words):
         return units

@@ -33,8 +33,8 @@ def plot_history(
     start: float | None = None,
     look: Look | None = None,
 ) -> list[Path]:
-    """Draw columns of a history of the run in `directory` over time (over steps if the time does not advance), and
-    return the paths of the files written.
+    """Draw columns of a history (the samples of a monitor) of the run in `directory` over time (over steps if the time
+    does not advance), and return the paths of the files written.
 
     `columns`: "NAME" for every column of the history NAME (residual, the name of a probe or a force, ...),
     "NAME.COLUMN,...", or for one place of a probe "NAME.COLUMN_3,...". Of more than 10 places, 10 at equal distances

@@ -31,9 +31,9 @@ def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | N
 
 
 def worst_place(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
-    """Return the block, the measure of quality, and the node where a grid is worst: the node with the smallest volume
-    if it is not positive, otherwise the node where skewness / 60 degrees or stretching / 1.3 is largest. The third
-    result is a dictionary with "value", "node" (i, j, k) and "position" (x, y, z)."""
+    """Return the block where the quality of a grid is worst, the name of the measure of quality, and the node: the node
+    with the smallest volume if it is not positive, otherwise the node where skewness / 60 degrees or stretching / 1.3
+    is largest. The third result is a dictionary with "value", "node" (i, j, k) and "position" (x, y, z)."""
     found, blocks = quality(grid), {block.name: block for block in grid.blocks}
     by_volume = min(found, key=lambda record: record["volume_min"]["value"])
     if by_volume["volume_min"]["value"] <= 0:

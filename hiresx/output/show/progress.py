@@ -71,13 +71,13 @@ class Progress:
 
     @property
     def elapsed_time(self) -> float:
-        """Wall time since the run began, in s."""
+        """Wall time since this process began or continued the run, in s."""
         return self._clock() - self._started
 
     @property
     def point_steps_per_s(self) -> float | None:
-        """Speed of the run in nodes times time steps per second of wall time: the recent median, or the mean of a very
-        short run. None before the second step."""
+        """Speed of the run: number of nodes times number of time steps per second of wall time. It is the median of
+        recent time steps, or the mean of a very short run. None before the second step."""
         seconds = self.estimator.seconds_per_step or self.estimator.overall_seconds_per_step
         return self.points / seconds if seconds else None
 
@@ -88,7 +88,8 @@ class Progress:
 
     def update(self, step: int, time: float, dt: float | None = None, residual: float | None = None) -> None:
         """Show that the run has made `step` steps and reached `time` (L / c_ref). `dt`: the last time step; None for
-        local time steps. `residual`: norm of the rate of change; if it is None, the previous value is shown."""
+        local time steps. `residual`: norm of the rate of change of the flow; if it is None, the previous value is
+        shown."""
         now = self._clock()
         first = self._latest is None
         self._latest = step, time, dt

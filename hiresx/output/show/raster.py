@@ -58,8 +58,9 @@ def raster(
 ) -> Raster:
     """Return the mapping from the pixels of a picture to the nodes of a plane. `pieces`: for each block a dictionary of
     its coordinates (nj, ni). `horizontal`, `vertical`: the names of the coordinates of the picture. `box`: the region
-    to show; by default all of it. `wide`: number of pixels in a row. Pixels are square unless the box is very flat or
-    high. Values are interpolated linearly over the triangles into which a cell is divided."""
+    to show, as limits of the horizontal, then of the vertical coordinate in units of L; by default the whole plane.
+    `wide`: number of pixels in a row. Pixels are square unless the box is very flat or high. Values are interpolated
+    linearly over the triangles into which a cell is divided."""
     box = box or box_of(pieces, horizontal, vertical)
     ratio = (box[3] - box[2]) / max(box[1] - box[0], 1e-300)
     rows = int(np.clip(round(wide * ratio), 64, 2 * wide))

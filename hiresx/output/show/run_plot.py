@@ -40,7 +40,7 @@ def plot_run(
     - `variable`: one name or several, separated by commas.
     - `plane`: the plane through a three-dimensional field, such as "z=0".
     - `line`: the line along which values are drawn, such as "y=0" (in three dimensions "y=0, z=0").
-    - `subset`: the name of an output.subset of the case, drawn instead of the whole fields.
+    - `subset`: the name of an `[[output.subset]]` of the case, drawn instead of the whole fields.
     - `reference`: a CSV file whose header names its columns (x, rho, ...), drawn with lines.
     - `against`: another run or field file, or several. Along a line their values are drawn, too. In pictures with
       colours the difference from one other run is drawn. Runs are compared at the latest time that all have, unless
@@ -77,10 +77,11 @@ def animate_run(
 ) -> list[Path]:
     """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all stored fields of the run in `directory`, and
     return the paths of the files written. `fps`: frames per second. `out`: by default a GIF in the folder of the
-    fields. `variable`: names, separated by commas. `plane`, `line`: what is drawn, such as "z=0" and "y=0".
-    `reference`: a CSV file with lines to draw. `subset`: the name of an output.subset to draw. `look`: size, colours,
-    zoom. Colours and axes are the same in all frames. Raises HiresxError if the fields, a variable, plane or line do
-    not exist, and if the animation cannot be written."""
+    fields. `variable`: names, separated by commas. `plane`, `line`: the plane or the line on which values are drawn,
+    such as "z=0" or "y=0". `reference`: a CSV file with lines to draw. `subset`: the name of an `[[output.subset]]` of
+    the case that is drawn instead of the whole fields. `look`: size, colours, zoom. Colours and axes are the same in
+    all frames. Raises HiresxError if the fields, a variable, plane or line do not exist, and if the animation cannot be
+    written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
@@ -104,9 +105,9 @@ def animate_files(
 ) -> Path:
     """Write an animation of the field files `paths` to the file `film`, with `fps` frames per second, and return its
     path. `style`: settings of Matplotlib. `sampled`: files from which the limits of colours and axes are computed; all
-    `paths` if it is empty. `variable`: names, separated by commas. `plane`, `line`: what is drawn, such as "z=0" and
-    "y=0". `reference`: a CSV file with lines to draw. `look`: size, colours, zoom. Raises HiresxError if a variable,
-    plane or line does not exist, and if the animation cannot be written."""
+    `paths` if it is empty. `variable`: names, separated by commas. `plane`, `line`: the plane or the line on which
+    values are drawn, such as "z=0" or "y=0". `reference`: a CSV file with lines to draw. `look`: size, colours, zoom.
+    Raises HiresxError if a variable, plane or line does not exist, and if the animation cannot be written."""
     picture_file.require_matplotlib()
     animation.check_target(film, fps)
     look = look or Look()
@@ -338,8 +339,9 @@ def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) 
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
-    """Return the path of the picture of a file or run, whose name consists of the stem of `path`, the strings `choices`
-    and `suffix`. `out`: the file or the folder that the user named; None for the folder of `path`."""
+    """Return the path of the picture of the file or run `path`. The name of the picture consists of the stem of `path`,
+    the strings `choices` (what is drawn) and `suffix` (".png", ...). `out`: the file or the folder that the user named;
+    None for the folder of `path`."""
     words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     words = [Path(choice).name for choice in words]
     name = "_".join([path.stem, *words]) + suffix

@@ -16,8 +16,9 @@ SECONDS, SHARE = 2.0, 1e-3
 def run_status(directory: Path, entries: Mapping[str, Any], now: float | None = None) -> dict[str, Any]:
     """Return the progress of the run in `directory` as a dictionary: "steps" and "time" reached, and, while it is
     running, "percent" done and "left_s", the estimated seconds of wall time that remain. Unknown values are left out.
-    The result is empty for a run that has ended. `entries`: the record of the run (see hiresx.output.saved.record).
-    `now`: the present time in seconds since 1970, by default the time of the system."""
+    The result is empty for a run that has ended. `entries`: the content of run.json
+    (`hiresx.output.saved.record.read`). `now`: the present time in seconds since 1970, by default the time of the
+    system."""
     if entries.get("status") not in ("running", "lost"):
         return {}
     steps, time, seen = entries.get("steps") or 0, entries.get("time") or 0.0, None

@@ -81,9 +81,9 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 class Averages:
     """Writer of the file `path` with time averages of the whole `blocks`. The ranks of `comm` write it together, each
     time as a new file. `kinds`: the kinds of averages, of "reynolds", "favre", "budget" and "stress_budgets". `case`:
-    the case with defaults filled in. `start`: the time or step at which averaging began, in `unit`. `joined_by`: the
-    connections of the blocks as a JSON text (`block_neighbours.encode_connections`). `lines`: for each block the index
-    directions over which its nodes are also averaged; along these, the arrays have one node."""
+    the case, with its default values filled in. `start`: the time or step at which averaging began, in `unit`.
+    `joined_by`: the connections of the blocks as a JSON text (`block_neighbours.encode_connections`). `lines`: for each
+    block the index directions over which its nodes are also averaged; along these, the arrays have one node."""
 
     def __init__(
         self,
@@ -104,18 +104,19 @@ class Averages:
         self._layout: FileLayout | None = None
 
     def region(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> LocalRegion:
-        """Return averages at the nodes `box` of a block in the form that file writers take. `block`: an object with the
-        coordinates x, y, z of these nodes. `found`: the averages by kind and name, {"reynolds": {name: array}, "favre":
-        ...}, arrays of the shape of the box."""
+        """Return averages at the nodes `box` of a block as an object for the writers of files. `block`: an object with
+        the coordinates x, y, z of these nodes. `found`: the averages by kind and name, {"reynolds": {name: array},
+        "favre": ...}, arrays of the shape of the box."""
         first = next(iter(found.values()))
         values = {name: first[name] for name in self._means}
         values |= {f"{kind}/{name}": array for kind, arrays in found.items() for name, array in arrays.items()}
         return LocalRegion(box, block.x, block.y, block.z, values)
 
     def moment(self, regions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
-        """Return a job (`Work`) that writes the file of averages in the background. `regions`: the averages that this
-        rank has, by the number of the block. `numbers`: the values of time, step and averaged_over (the averaged time
-        or number of steps). All ranks must call this method. Raises HiresxError if the file cannot be written."""
+        """Return a job (`Work`) that writes the averages of one time to the file, in the background once it is started.
+        `regions`: the averages that this rank has, by the number of the block. `numbers`: the values of time, step and
+        averaged_over (the averaged time or number of steps). All ranks must call this method. Raises HiresxError if the
+        file cannot be written."""
         if self._layout is None:
             self._layout = files.on_root(self._comm, lambda: self._series.measure_layout(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)

@@ -30,8 +30,8 @@ def column_count(state: BlockState) -> int:
 
 def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **own: Any) -> Call:
     """Return the launch of a kernel that adds up a quantity over segments of grid lines along j. `state`: the device
-    state of a box of nodes. `kernel`: name of the kernel. `partial` (quantities, `column_count`): device array for the
-    sums. `own`: further arguments of the kernel."""
+    state of a box of nodes. `kernel`: name of the kernel. `partial` (quantities, segments): device array for the sums,
+    with as many segments as `column_count` returns. `own`: further arguments of the kernel by name."""
     ni, nj, nk = state.size
     return solver.program.call(
         kernel, (ni, -(-nj // HEIGHT), nk), **state.place, height=HEIGHT, nodes=nj, rows=nk,
@@ -49,9 +49,9 @@ class ColumnSums:
         self.count = len(solver.states) * quantities * LANES
 
     def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
-        """Return the launches that write the partial sums of a kernel to the device array `numbers` (count,). `kernel`:
-        name of the kernel, which computes the quantities at a node. `arguments`: for each box of nodes of this rank,
-        further arguments of the kernel."""
+        """Return the launches by which a kernel writes its partial sums to the device array `numbers`, float64 (count,)
+        with the attribute `count`. `kernel`: name of the kernel, which computes the summands at a node. `arguments`:
+        for each box of nodes of this rank further arguments of the kernel by name."""
         call, zeros = self._solver.program.call, self._solver.backend.zeros
         _, quantities, lanes = self._shape
         stages: tuple[list[Call], ...] = [], [], []
@@ -68,26 +68,26 @@ class ColumnSums:
 
     def by_part(self, numbers: np.ndarray) -> np.ndarray:
         """Return the sums of each quantity over each box of nodes of this rank, an array (boxes, quantities). `numbers`
-        (count,): the partial sums that the device has computed."""
+        (count,): the partial sums that the device has computed, on the host."""
         found: np.ndarray = numbers.reshape(self._shape).sum(axis=2)
         return found
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
     """Return the weights of nodes in volume integrals, an array (nk, nj, ni): quadrature weight times cell volume, in
-    units of L^3 with the length scale L (L^2 in plane flow, L in one dimension). `n`: index of the box of nodes in
-    `solver.states`. `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
+    units of L^3 with the length scale L (L^2 in plane flow, L in one dimension). `n`: index in `solver.states` of the
+    box of nodes. `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
 
 
 def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
-    """Return the weights of nodes in integrals over the whole grid, an array (nk, nj, ni) for each box of nodes that
-    this rank computes. `weights`: the quadrature weights with levels of refinement, computed with the same `kept`; None
-    without levels. With levels the result is scaled so that its sum is the volume of the unrefined grid, which does not
-    change when the refinement changes. `kept`: whether to use the weights with which no-slip walls conserve mass. All
-    ranks must call this function."""
+    """Return the weights of nodes in integrals over the whole grid, in L^3 (L^2 in plane flow, L in one dimension), as
+    a list with an array (nk, nj, ni) for each box of nodes that this rank computes. `weights`: the quadrature weights
+    with levels of refinement, computed with the same `kept`; None without levels. With levels the result is scaled so
+    that its sum is the volume of the unrefined grid, which does not change when the refinement changes. `kept`: whether
+    to use the weights with which no-slip walls conserve mass. All ranks must call this function."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -112,8 +112,8 @@ def _jacobian(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
-    """Return a factor for the nodes of a box, an array (nk, nj, ni): 0 at nodes on a pole of the grid, which have
-    neither area nor volume, and 1 elsewhere. `state`: the device state of the box."""
+    """Return a factor for the nodes of a box, an array (nk, nj, ni): 0 at nodes on a pole of the grid (a face that is
+    collapsed to a line), which have neither area nor volume, and 1 elsewhere. `state`: the device state of the box."""
     here = [patch for patch in solver.cut.patches if patch.block == state.index and patch.condition.kernel == "pole"]
     counted = np.broadcast_to(1.0, state.block.x.shape)
     if here:
@@ -124,8 +124,8 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """Return the factor of nodes at the radii `y` in integrals, of the shape of `y`: the circumference 2 pi y in
-    axisymmetric flow, and 1 in other flow."""
+    """Return the factor of nodes at the radii `y` (in units of L) in integrals, of the shape of `y`: the circumference
+    2 pi y in axisymmetric flow. In other flow it is the number 1."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 
@@ -135,9 +135,9 @@ def dimension(solver: Solver) -> int:
 
 
 def pad(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
-    """Return a device array with `values` (nk, nj, ni) in its interior and zeros in its ghost nodes, of the
-    floating-point type of work arrays. `state`: the device state of the box of nodes, which has the shape with
-    ghosts."""
+    """Return a device array of the shape with ghost nodes, with `values` (nk, nj, ni) in its interior and zeros in the
+    ghost nodes. Its type is the floating-point type of work arrays. `state`: the device state of the box of
+    nodes."""
     array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values
     return solver.backend.to_device(array)

@@ -30,8 +30,8 @@ class DeviceMonitor(Monitor):
     _samples: "DeviceSamples | None" = None
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the kernel launches that compute a sample of this monitor. They write to `numbers`, a device array
-        float64 (count,), or to the attribute `array`."""
+        """Return the kernel launches that compute a sample of this monitor. They write to the device array `numbers`,
+        float64 (`count`,), or to the attribute `array` if this monitor has one."""
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
@@ -42,20 +42,20 @@ class DeviceMonitor(Monitor):
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
-        """Return whether a sample is due after step number `step`, if samples are taken at an interval of steps, so
-        that its kernels can be launched before the host waits for this step. False if the host must read the numbers at
-        once."""
+        """Return whether a sample is due after step number `step`, if the interval is given in steps. The kernels of
+        this sample can then be launched before the host waits for the step. False if the interval is given in time, or
+        if the host must read the numbers at once."""
         return self.deferred and self._clock.due_after(step)
 
     def join(self, samples: "DeviceSamples") -> None:
-        """Take the samples of this monitor together with those of other monitors. `samples`: the object that computes
-        them, which must include this monitor."""
+        """Let `samples` compute the samples of this monitor together with those of other monitors. This monitor must be
+        one of the monitors of `samples`."""
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
         """Compute the numbers of this rank from which a sample for the current state follows, and return them on the
-        host: a float64 array. Its shape is (`count`,), where `count` is the attribute with the number of numbers in a
-        sample, or that of the attribute `array` if this monitor has a device array of its own."""
+        host: a float64 array. Its shape is (`count`,), where the attribute `count` is the number of numbers in a
+        sample. If this monitor has a device array of its own, the attribute `array`, its shape is that of `array`."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
@@ -82,13 +82,14 @@ class DeviceMonitor(Monitor):
             self._samples.deliver()
 
     def capture(self) -> dict[str, Any]:
-        """Return the data for a checkpoint, after all samples have been stored. All ranks must call this method."""
+        """Return the data for a checkpoint. Samples that are still being copied from the device are stored first. All
+        ranks must call this method."""
         self._deliver()
         return super().capture()
 
     def finish(self, solver: Solver) -> None:
-        """Store, at the end of a run, the samples that are still on the device, and the last sample. All ranks must
-        call this method."""
+        """Store, at the end of a run, the samples that are still on the device, and close the history. An iteration
+        towards steady flow first takes a sample of its last step. All ranks must call this method."""
         try:
             self._deliver()
         finally:
@@ -117,8 +118,8 @@ class DeviceSamples(Attachment):
             monitor.join(self)
 
     def take(self, monitor: DeviceMonitor) -> None:
-        """Request a sample of `monitor` after the present step; `after_step` computes it with the samples of other
-        monitors."""
+        """Request that `after_step`, when it is next called, takes a sample of `monitor` together with the samples of
+        other monitors."""
         self._due.append(monitor)
 
     def read(self, monitor: DeviceMonitor) -> np.ndarray:
@@ -129,23 +130,27 @@ class DeviceSamples(Attachment):
         return np.asarray(self._solver.backend.to_host(found))
 
     def steps_left(self, solver: Solver) -> int:
-        """Return a number of steps that is never reached, since the monitors determine when samples are due."""
+        """Return a number of steps that is never reached, since the monitors themselves say when their samples are
+        due."""
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Compute the samples of the initial state or, in a restarted run, of the state of the checkpoint, that
-        monitors have requested. Called after their `begin`. All ranks must call this method."""
+        """Compute those samples of the initial state, or of the state of the checkpoint in a restarted run, that
+        monitors have requested in their method `begin`. The monitors must therefore begin first. All ranks must call
+        this method."""
         self.after_step(solver)
 
     def launch_ahead(self, solver: Solver, step: int) -> None:
-        """Launch the kernels of samples that are due after step `step`, before the host waits for this step."""
+        """Launch the kernels of the samples that are due after step `step`, and the copy of their numbers, before the
+        host waits for this step."""
         if due := [monitor for monitor in self._places if monitor.due_after(step)]:
             self._launch(due)
             self._ahead = self._fetch(due)
 
     def after_step(self, solver: Solver) -> None:
-        """Compute the samples that monitors have requested of the flow after this step, and begin to copy them to the
-        host. All ranks must call this method."""
+        """Take the samples that monitors have requested by `take` since the last call: launch their kernels, unless
+        `launch_ahead` has done so, and begin to copy the numbers to the host. The method does not wait for them. All
+        ranks must call it."""
         coming, self._ahead = self._ahead, {}
         if not self._due:
             return

@@ -71,7 +71,7 @@ class FilteredNodes(Attachment):
         self._leave: list[Callable[[], None]] = []
 
     def steps_left(self, solver: Solver) -> int:
-        """Return a number of steps that is never reached, since the probes determine when samples are due."""
+        """Return a number of steps that is never reached, since the probes say when their samples are due."""
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
@@ -98,7 +98,7 @@ class FilteredNodes(Attachment):
         self._leave.append(solver.look_at_steps(calls))
 
     def sample(self) -> None:
-        """Complete the intervals between samples that have ended with this time step, one or more, and begin the next
+        """End the intervals between samples whose end this time step has reached, one or more, and begin the next
         interval. All ranks must call this method."""
         solver = self._solver
         self._times.mark(solver.steps, solver.time)
@@ -113,7 +113,8 @@ class FilteredNodes(Attachment):
 
     @property
     def every(self) -> float:
-        """Time between samples, in units of L / c_ref (length scale over sound speed)."""
+        """Time between samples, in units of L / c_ref (length scale over sound speed). Only for samples at an interval
+        of time."""
         assert self._every_time is not None
         return self._every_time
 
@@ -134,8 +135,8 @@ class FilteredNodes(Attachment):
         return self._waiting
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
-        """Record that the device has taken samples without the host. `samples`: for each the number of steps before it
-        and its time in units of L / c_ref (length scale over sound speed)."""
+        """Record samples that the device has taken without the host. `samples`: for each sample the number of time
+        steps that the run had made and the time, in units of L / c_ref (length scale over sound speed)."""
         for step, time in samples:
             self._times.mark(step, time)
             self._end_interval(step)
@@ -189,13 +190,13 @@ class FilteredNodes(Attachment):
 
     def rest(self) -> np.ndarray:
         """Return the last samples, whose weighted means are not complete, computed as if the flow stayed constant from
-        now on: an array (samples, variables, nodes). All ranks must call this method."""
+        now on: an array (samples, variables, nodes) with the nodes of all ranks. All ranks must call this method."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
     def capture(self) -> dict[str, Any]:
-        """Return the data for a checkpoint: the sums of the samples that are not complete. All complete samples are
-        passed to the probes before. All ranks must call this method."""
+        """Return the data for a checkpoint: the weighted sums of the samples that are not complete. Complete samples
+        are passed to the probes before. All ranks must call this method."""
         self.fetch()
         rows = 2 + (1 + SUMS) * self._variables
         held = self._nodes.together(self._of_parts([part.stored_values() for part in self._parts], rows))
@@ -204,7 +205,7 @@ class FilteredNodes(Attachment):
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Restore the sums of incomplete samples from a checkpoint. `captured`: the result of `capture`. The sums of
-        nodes that are not in it start again at zero."""
+        nodes that are not in `captured` start again at zero."""
         known, held = np.asarray(captured["nodes"]), np.asarray(captured["held"], dtype=float)
         wanted = self._nodes.ids[self._nodes.mine]
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -216,7 +217,7 @@ class FilteredNodes(Attachment):
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
-        """End the weighted sums, which every time step computes, at the end of a run."""
+        """End, at the end of a run, the weighted sums, which are otherwise continued at every time step."""
         while self._leave:
             self._leave.pop()()
 

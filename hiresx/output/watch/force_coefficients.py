@@ -60,13 +60,14 @@ class ForceCoefficients:
         ]
 
     def arms(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the lever arms (3, n) of forces at points: the vectors from the centre of the moment to `nodes` (3,
-        n), the coordinates x, y, z of the points."""
+        """Return the lever arms (3, n), in units of L, of forces at points: the vectors from the centre of the moment
+        to `nodes` (3, n), the coordinates x, y, z of the points."""
         return nodes - self._centre
 
     def values(self, force: np.ndarray, moment: np.ndarray) -> np.ndarray:
-        """Return the coefficients of a force, or its contributions to them, an array (columns, ...) in the order of
-        `columns`. `force` (3, ...): x, y and z components, in units of rho_ref c_ref^2 L^2 (in plane flow rho_ref
-        c_ref^2 L). `moment` (3, ...): the moment of this force about the centre."""
+        """Return the coefficients of a force, or of parts of a force such as those at single nodes, as an array
+        (columns, ...) in the order of `columns`. `force` (3, ...): x, y and z components, in units of rho_ref c_ref^2
+        L^2 (in plane flow rho_ref c_ref^2 L). `moment` (3, ...): the moment of this force about the centre, in the unit
+        of the force times L."""
         along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
         return np.stack([*(direction @ force for direction in along), self._side @ moment / self._length]) / self._scale

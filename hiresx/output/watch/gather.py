@@ -76,7 +76,7 @@ class SampledNodes:
 
     @property
     def before(self) -> int:
-        """Number of nodes of this set on ranks with lower numbers than this rank."""
+        """Number of those nodes of this set that belong to ranks with lower numbers than this rank."""
         return sum(self._counts[: self._comm.rank])
 
 

@@ -91,7 +91,8 @@ class History:
         self._header = b""
 
     def define(self, columns: Sequence[Column]) -> None:
-        """Set the quantities that each sample has to `columns`. Call this method before `start`."""
+        """Set the columns of this history, the quantities that each sample has besides step and time. Call this method
+        before `start`."""
         self.columns = tuple(columns)
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)
@@ -101,14 +102,14 @@ class History:
 
     def start(self, kept: int | None = None, restarted: bool = False, digest: int | None = None) -> int:
         """Begin a new history, or continue the existing one after its first `kept` samples, and return the number of
-        samples. Later samples are removed, since they will be taken again. `digest`: the checksum of the first `kept`
-        samples, if it is known.
+        samples. Later samples are removed, since the run will take them again. `kept`: None for a new history.
+        `digest`: the checksum (CRC-32) of the first `kept` samples, if it is known.
 
-        `restarted`: whether the run continues from a checkpoint. It then renames a file that it cannot continue, and
-        begins a new one; `notes` say so. The file becomes <name>.before-<step>.nc if its columns, places or attributes
-        differ (because the monitor was changed), or if the checkpoint has no data on it (`kept` is None). A damaged
-        file becomes <name>.nc.damaged. Raises HiresxError if the file has too few samples or different ones, such as
-        those of another run, and if it cannot be written."""
+        `restarted`: whether the run continues from a checkpoint. This method then renames a file that it cannot
+        continue, begins a new one, and adds a message to the attribute `notes`. The file becomes
+        <name>.before-<step>.nc if its columns, places or attributes differ (because the monitor was changed), or if the
+        checkpoint has no data on it (`kept` is None). A damaged file becomes <name>.nc.damaged. Raises HiresxError if
+        the file has too few samples or different ones, such as those of another run, and if it cannot be written."""
         self.close()
         if self.path is None:
             del self._rows[kept or 0 :]
@@ -128,9 +129,9 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample and return the number of samples. `step`: its time step. `time`: in units of L / c_ref
-        (length scale over sound speed). `values`: the values by column; a column that is missing is NaN. Raises
-        HiresxError if the sample cannot be written."""
+        """Append a sample and return the number of samples. `step`: the number of the time step. `time`: in units of L
+        / c_ref (length scale over sound speed). `values`: the values by the names of the columns; a missing one is NaN.
+        Raises HiresxError if the sample cannot be written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:
@@ -165,8 +166,8 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """Return the samples of a history that is kept in memory: for each column an array (samples,), or (samples,
-        places). The result is empty if the samples are in a file."""
+        """Return the samples of a history that has no file: for each column an array (samples,), or (samples, places).
+        The result is empty if the samples are in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:
@@ -174,8 +175,8 @@ class History:
         return {name: _to_native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
-        """Restore the samples of a history that is kept in memory. `memory`: the result of `History.memory`. Nothing is
-        restored if the columns differ."""
+        """Restore the samples of a history that has no file. `memory`: the result of `History.memory`. Nothing is
+        restored if it has other columns than this history."""
         if self.path is not None or memory.keys() != set(self._record.names or ()):
             return
         rows = np.zeros(len(memory[STEP.name]), self._record)

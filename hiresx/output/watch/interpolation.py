@@ -29,9 +29,9 @@ _SEEDS = 6
 
 
 def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the block (n,) that contains each point, and the point's real-valued indexes i, j, k (n, 3) in this block,
-    on the finest level of refinement there. `places` (n, 3): coordinates in units of the length scale L. `who`: the
-    beginning of the error message. Raises HiresxError for points outside the grid."""
+    """Return the number (n,) of the block that contains each of n points, and the point's real-valued indexes i, j, k
+    (n, 3) in this block, which is one of the finest level of refinement there. `places` (n, 3): coordinates in units of
+    the length scale L. `who`: the beginning of the error message. Raises HiresxError for points outside the grid."""
     block, xi = np.full(len(places), -1), np.zeros((len(places), 3))
     left, levels = np.arange(len(places)), decomposition.levels
     of = np.zeros(len(decomposition.blocks), int) if levels is None else np.array([t.level for t in levels.tiles])
@@ -168,8 +168,8 @@ class Interpolation:
 
     def state(self, held: np.ndarray) -> np.ndarray | None:
         """Return rho, rho u, rho v, rho w and e at the n points of this interpolation on rank 0, float64 (5, n), in the
-        scales of the case, and None on other ranks. `held`: a host copy of the device array into which the launches
-        `calls` have written the contributions of this rank. All ranks must call this method."""
+        scales of the case, and None on other ranks. `held`: a host copy of the attribute `array`, to which the launches
+        in the attribute `calls` have written the contributions of this rank. All ranks must call this method."""
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)

@@ -26,11 +26,12 @@ def level_wall_shares(
     decomposition: Decomposition, walls: Mapping[Place, np.ndarray]
 ) -> dict[Place, list[FaceWeights]]:
     """Return the quadrature weights of wall nodes of a grid with levels of refinement: for each (block, face) a list of
-    `FaceWeights`. The first has the weights and areas of all nodes. Further ones have those of nodes at edges of the
-    wall (lines at which its direction jumps), with the areas on the other side of the edge, and weights of 0 elsewhere.
-    Every place counts once, with its finest level; nodes under finer levels have no weight. `walls`: for each (block,
-    face) of the unrefined grid the mask of its wall nodes, [k, j, i] without the direction of the face.
-    `decomposition`: the blocks of all levels, not divided among ranks."""
+    `FaceWeights`. The first entry of a list has the weights and areas of all nodes. At an edge of the wall, a line at
+    which its direction jumps, a node has an area on each side: a further entry has the areas on the other side, and
+    weights that are 0 except at nodes on edges. Every part of the wall counts once, with its finest level; nodes under
+    finer levels have the weight 0. `walls`: for each (block, face) of the unrefined grid the mask of its wall nodes, an
+    array [k, j, i] without the axis normal to the face. `decomposition`: the blocks of all levels, not divided among
+    ranks."""
     levels = decomposition.levels
     assert levels is not None
     of_tiles = {

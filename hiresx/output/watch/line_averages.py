@@ -93,7 +93,8 @@ class LineAverages:
 
     @property
     def bytes(self) -> int:
-        """Device memory, in bytes, for intermediate results of a sample. The averages are not included."""
+        """Device memory for the intermediate results of a sample, in bytes. The averages themselves are not
+        included."""
         arrays = [array for lines in self._lines for array in (lines.lanes, lines.weights, lines.sample)]
         return sum(array.nbytes for array in arrays if array is not None)
 
@@ -103,9 +104,9 @@ class LineAverages:
         return [self._solver.backend.zeros((self._quantities, *lines.shape)) for lines in self._lines]
 
     def sample(self, means: Sequence[Any], before: float) -> None:
-        """Add the present flow to the averages. `means`: for each box of nodes of this rank the device array of
-        averages. `before`: the total weight of the earlier samples divided by the weight of this sample. All ranks must
-        call this method."""
+        """Add the present flow as a sample to averages on the device. `means`: for each box of nodes of this rank the
+        device array of averages, as `zeros` returned it; it is changed. `before`: the total weight of the earlier
+        samples divided by the weight of this sample. All ranks must call this method."""
         for lines, mean in zip(self._lines, means, strict=True):
             self._average(lines)
             if self._cut:

@@ -16,9 +16,9 @@ class NodeNumbers:
         self._first = np.cumsum([0, *self._sizes.prod(axis=1)])
 
     def of(self, block: Any, nodes: Any) -> np.ndarray:
-        """Return the numbers of nodes in the numbering of all blocks. `block`: the number of the block. `nodes`: the
-        indexes i, j and k. Block and indexes may be integers or arrays that broadcast to one shape; the result has this
-        shape."""
+        """Return the numbers of nodes in this numbering of the nodes of all blocks, from 0. `block`: the number of the
+        block. `nodes`: the indexes i, j and k. Block and indexes may be integers or arrays that broadcast to one shape;
+        the result has this shape."""
         ni, nj, (i, j, k) = self._sizes[block, 0], self._sizes[block, 1], nodes
         found: np.ndarray = self._first[block] + (k * nj + j) * ni + i
         return found

@@ -10,8 +10,8 @@ from hiresx.rhs.layers import along, shares
 
 def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], Sequence[str]]]) -> Iterator[str]:
     """Yield a warning for every probe with points in a sponge, which damps the flow there. `probes`: for each its name,
-    its points (x, y, z) in units of the length scale L, and the name of the block of each point. The sponges of `case`
-    must have been placed (`hiresx.rhs.layers.place_sponges`)."""
+    its points (x, y, z) in units of the length scale L, and the name of the block of each point. `case`: a case as
+    `hiresx.rhs.layers.place_sponges` returns it, with numbers for the ends of all sponges."""
     for name, places, blocks in probes:
         at = np.asarray(places, dtype=float)
         for n, spec in enumerate(case.sponge):

@@ -32,8 +32,8 @@ class Kind:
     attributes: tuple[str, ...]
 
     def files(self, run: str | Path) -> dict[str, Path]:
-        """Return the files of this kind (the netCDF files in the folder of this kind) of the run directory `run`: a
-        dictionary from the file name without suffix to the path, in alphabetical order."""
+        """Return the paths of all files of this type, such as samples on surfaces, in the run directory `run`, in
+        alphabetical order. The keys are the names of the files without the suffix .nc."""
         return {path.stem: path for path in sorted((Path(run) / self.folder).glob("*.nc"))}
 
 
@@ -92,8 +92,8 @@ class StoredPlaces:
         return (self.records.dtype.names or ())[2:]
 
     def fixed_columns(self, *names: str) -> np.ndarray:
-        """Return quantities of the points that do not change in time, such as x, as an array (points, len(names)).
-        `names`: the names of the quantities."""
+        """Return quantities of the points that do not change in time as an array (points, len(names)). `names`: the
+        names of the quantities, such as "x"."""
         return np.stack([self.fixed[name] for name in names], axis=1)
 
 
@@ -101,9 +101,9 @@ Stored = TypeVar("Stored", bound=StoredPlaces)
 
 
 def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
-    """Open the file `path` with samples at many points, and return it as an instance of the class `made`. `kind`: the
-    type that the file must have. A run may still be writing to the file. The samples are read when they are used.
-    Raises HiresxError if the file is missing, truncated, or of another type."""
+    """Open the file `path` with samples at many points, and return an instance of the class `made` that reads from it.
+    `kind`: the type that the file must have. A run may still be writing to the file. The samples are read when they are
+    used. Raises HiresxError if the file is missing, truncated, or of another type."""
     netCDF4 = library()
     path = Path(path)
     try:
@@ -148,6 +148,6 @@ def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
 
 
 def normal_columns(normals: np.ndarray, outward: str) -> list[tuple[Column, np.ndarray]]:
-    """Return the columns normal_x, normal_y and normal_z of a file, each with its values. `normals` (n, 3): unit
-    normals at n points. `outward`: a description of their direction."""
+    """Return pairs of the description and the values (n,) of the columns normal_x, normal_y and normal_z of a file.
+    `normals` (n, 3): unit normals at n points. `outward`: a text that says where they point."""
     return [(Column(f"normal_{axis}", f"{outward} along {axis}", "1"), normals[:, d]) for d, axis in enumerate("xyz")]

@@ -43,8 +43,8 @@ class SampleTimes:
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
-        """Return whether a sample is due at the present step and time, and record that it is taken. The result is true
-        only once at a step."""
+        """Return whether a sample is due at the present step and time. If so, record it as taken, so that a second call
+        at this step returns False."""
         if solver.steps == self.last:
             return False
         if self.every is not None:
@@ -56,8 +56,8 @@ class SampleTimes:
         return due
 
     def due_after(self, step: int) -> bool:
-        """Return whether a sample is due after step number `step`, if samples are taken at an interval of steps; False
-        if they are taken at an interval of time."""
+        """Return whether a sample is due after step number `step`, if the interval of samples is given in steps; False
+        if it is given in time."""
         return self.every is not None and step % self.every == 0 and step != self.last
 
     def mark(self, step: int, time: float) -> None:
@@ -67,8 +67,8 @@ class SampleTimes:
         self._set_next(time)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps until a sample is due, if samples are taken at an interval of steps; a number
-        that is never reached if they are taken at an interval of time."""
+        """Return the number of time steps until a sample is due, if the interval of samples is given in steps;
+        otherwise a number that is never reached."""
         return MANY if self.every is None else self.every - solver.steps % self.every
 
     def _set_next(self, time: float) -> None:
@@ -121,13 +121,13 @@ class Monitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
-        because a sample is due."""
+        """The time, in units of L / c_ref (length scale over sound speed), beyond which the next time step must not go,
+        since a sample is due then. Infinite if samples are not taken at an interval of time."""
         return self._clock.next_time
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
         """Return the values of a sample by column for the current state: a number, or an array (places,) for a history
-        with places. They are the same on all ranks. All ranks must call this method."""
+        with places. The values are the same on all ranks. All ranks must call this method."""
         raise NotImplementedError
 
     def begin(self, solver: Solver, restarted: bool) -> None:
@@ -159,8 +159,8 @@ class Monitor(Attachment):
         self._add(solver.steps, solver.time, self.measure(solver))
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps until a sample is due. If samples are taken at an interval of time, this is a
-        number that is never reached (`next_time` then has the time)."""
+        """Return the number of time steps until a sample is due, if the interval of samples is given in steps.
+        Otherwise return a number that is never reached (`next_time` then has the time of the sample)."""
         return self._clock.steps_left(solver)
 
     def _add(self, step: int, time: float, values: Mapping[str, Any]) -> None:
@@ -194,8 +194,8 @@ class Monitor(Attachment):
         self.history.remember(rows)
 
     def samples_last_step(self, solver: Solver) -> bool:
-        """Return whether the last step of a run is sampled even if no sample is due, as in an iteration towards steady
-        flow."""
+        """Return whether the last step of a run is sampled even if no sample is due: true in an iteration towards
+        steady flow."""
         return solver.integrator.steady and bool(solver.integrator.report)
 
     def finish(self, solver: Solver) -> None:
@@ -216,6 +216,7 @@ class MonitorToTheEnd(Monitor):
     _simulation: WatchedRun
 
     def samples_last_step(self, solver: Solver) -> bool:
-        """Return whether the run has recorded its last step, which is then sampled even if no sample is due."""
+        """Return whether the last step of a run is sampled even if no sample is due: true if the run has computed its
+        residual norms at that step."""
         history = self._simulation.history
         return bool(history) and history[-1]["step"] == solver.steps

@@ -73,7 +73,7 @@ class StoredSurface(StoredPlaces):
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """Descriptions of the openings of a surface that is not closed."""
+        """Descriptions, for the user, of the openings of a surface that is not closed."""
         return tuple(filter(None, self.attributes["gaps"].split("; ")))
 
 
@@ -90,8 +90,8 @@ def read(path: str | Path) -> StoredSurface:
 
 
 def describe(stored: StoredSurface) -> Mapping[str, Any]:
-    """Return a summary of the samples on a surface as JSON data: form, number of places and samples, area, end caps,
-    gaps."""
+    """Return a summary of the samples on a surface as JSON data: "form" (the shape of the surface), "places" and
+    "samples" (their numbers), "area" (in L^2; L in plane flow), "caps" (x of the end caps) and "gaps" (texts)."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,
         "area": float(stored.fixed["area"].sum()), "caps": list(stored.caps), "gaps": list(stored.gaps),

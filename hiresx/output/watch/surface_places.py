@@ -49,7 +49,7 @@ class Places:
 
 
 def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
-    """Return the points, areas and normals of a surface on which the flow is sampled. `spec`: the table [[surface]] of
+    """Return the points, areas and normals of a surface on which the flow is sampled. `spec`: a table [[surface]] of
     the case. `key`: the name of this table in error messages, such as "surface.0". `decomposition`: the blocks of the
     grid. Raises HiresxError for unknown blocks, regions and ranges, for a shape that does not suit the dimensions of
     the grid, and for too many points."""

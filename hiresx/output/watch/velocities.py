@@ -30,8 +30,8 @@ class Velocities:
             self.calls += condition.calls("viscous_primitives", self._arrays[condition.state.index])
 
     def arguments(self, state: BlockState) -> dict[str, Any]:
-        """Return the arguments, by name, through which a kernel receives velocity gradients and viscous stresses at the
-        nodes of a box. `state`: the device state of the box."""
+        """Return by name those arguments of a kernel through which it receives velocity gradients and viscous stresses
+        at the nodes of a box. `state`: the device state of the box."""
         return {
             **state.derivative_strides, **state.eddy_arguments, "w": self._arrays[state.index], "m": state.metrics,
             "jacobian": state.jacobian, "inverse_reynolds": self._inverse_reynolds,

@@ -76,8 +76,8 @@ class StoredWalls(StoredPlaces):
         return self.fixed_columns(*_WHERE).T.astype(np.int64)
 
     def sample(self, n: int) -> dict[str, np.ndarray]:
-        """Return pressure, friction, heat flux and y+ at the wall nodes in sample number `n`, by name, each a float64
-        array (nodes,)."""
+        """Read sample number `n`, from 0, and return pressure, friction, heat flux and y+ at the wall nodes, each a
+        float64 array (nodes,), by the names of `wall_nodes.COLUMNS` and in the units given there."""
         record = self.records[n]
         return {name: np.asarray(record[name], dtype=np.float64) for name in self.quantities}
 
@@ -95,6 +95,6 @@ def read(path: str | Path) -> StoredWalls:
 
 
 def describe(stored: StoredWalls) -> Mapping[str, Any]:
-    """Return a summary of the samples at wall nodes as JSON data: "places", the number of nodes, "samples", and "area",
-    in L^2."""
+    """Return a summary of the samples at wall nodes as JSON data: "places" (number of nodes), "samples" (number) and
+    "area" (of the walls, in L^2; L in plane flow)."""
     return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

@@ -62,9 +62,9 @@ class WallNodes:
     def measure(self, flow: FaceFlow | None = None) -> dict[str, np.ndarray]:
         """Return the flow at the n wall nodes of this rank, arrays (n,) by name: the pressure "p" and the shear stress
         "friction_x", "friction_y", "friction_z" in rho_ref c_ref^2, the heat flux "heat" into the wall in rho_ref
-        c_ref^3, and "y_plus". `flow`: the flow at the walls; None for the current state. In inviscid flow and at slip
-        walls, friction, heat flux and y+ are 0. At walls with a wall model, friction and heat flux are those of the
-        model, and y+ is the distance of the first node in units of the model's friction."""
+        c_ref^3, and "y_plus". `flow`: the flow at the walls; None to compute it from the current state. In inviscid
+        flow and at slip walls, friction, heat flux and y+ are 0. At walls with a wall model, friction and heat flux are
+        computed by the model, and y+ of the first node follows from this friction."""
         flow = self._surface.measure() if flow is None else flow
         p, temperature = flow.p[self._first], flow.temperature[self._first]
         stress = self._sums(self._signs * flow.friction) / self._sizes

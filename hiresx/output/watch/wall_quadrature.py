@@ -62,12 +62,12 @@ class _End(NamedTuple):
 
 
 def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[FaceWeights]]:
-    """Return the quadrature weights of wall nodes in integrals over all given walls together. `walls`: for each face of
-    a block the mask of its wall nodes, an array `[k, j, i]` without the direction of the face. The integral of a field
-    is the sum of weight times area times field, over the nodes and over the list of each face. The first entry of a
-    list has all nodes. At an edge, a line along which the direction of the wall jumps, a node has an area on each side:
-    the first entry has one of them. A further entry has the same shape, the areas on another side, and weights that are
-    0 except at nodes on edges."""
+    """Return the quadrature weights of wall nodes in integrals over all given walls together. `walls`: for each (block,
+    face) the mask of its wall nodes, an array `[k, j, i]` without the axis normal to the face. The result has a list
+    for each (block, face). The integral of a field is the sum of weight times area times field, over the nodes and over
+    the list of each face. The first entry of a list has all nodes. At an edge, a line along which the direction of the
+    wall jumps, a node has an area on each side: the first entry has one of them. A further entry has the same shape,
+    the areas on another side, and weights that are 0 except at nodes on edges."""
     return {place: [*found.values()] for place, found in Walls(decomposition, walls).shares(walls).items()}
 
 
@@ -104,11 +104,11 @@ class Walls:
 
     def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], FaceWeights]]:
         """Return the quadrature weights of wall nodes in an integral over regions of the walls. `parts`: for each
-        (block, face) the mask of the nodes in the region, [k, j, i] without the direction of the face. The result has
-        for each (block, face) a dictionary of weights. Its keys are tuples with a number for each direction along the
-        face. The first key consists of zeros, and its value has the weights of all nodes. At an edge of the wall, a
-        line at which its direction jumps, a node has an area on each side. The numbers of the other keys say on which
-        side of an edge (0 or 1) the area lies, and their values have weights of nodes on edges only."""
+        (block, face) the mask of the nodes in the regions, an array [k, j, i] without the axis normal to the face. The
+        result has for each (block, face) a dictionary of weights. Its keys are tuples with a number for each direction
+        along the face. The first key consists of zeros, and its value has the weights of all nodes. At an edge of the
+        wall, a line at which its direction jumps, a node has an area on each side. The numbers of the other keys say on
+        which side of an edge (0 or 1) the area lies, and their values have weights of nodes on edges only."""
         found: list[_Run] = []
         sides: list[np.ndarray] = []
         for whole, own in zip(self._runs, self._sides, strict=True):

@@ -25,10 +25,10 @@ class WatchedRun(Protocol):
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """Records of the steps at which the run computed its residual norms, one dictionary for each, with step, time
-        and norms."""
+        """The steps at which the run computed its residual norms: a list with a dictionary of step, time and norms for
+        each."""
 
     @property
     def monitors(self) -> tuple[Callable[..., Mapping[str, float] | None], ...]:
-        """Functions that the user gave to `hiresx.Simulation`. Each is called with the simulation, and returns numbers
-        by name, or None."""
+        """Functions that the user passed to `hiresx.Simulation`. Each is called with the simulation, and returns
+        numbers by name, or None."""

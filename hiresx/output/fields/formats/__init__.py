@@ -27,11 +27,13 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     the time and the step."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the values that this rank has in the output block number `n`. `regions`: the points of the block, with
-        coordinates and variables. Rank 0 calls this method for every block, even without regions."""
+        """Write the values that this rank has in block number `n` of the output, inside the `with` block of this
+        object. `regions`: the points of block `n` whose values the rank has, with coordinates and variables. Rank 0
+        calls this method for every block, even without regions."""
 
     def publish(self) -> None:
-        """Give the files of this time their final names. Called after all ranks have left the context."""
+        """Give the files of this time their final names. Called after all ranks have left the `with` block of this
+        object."""
 
     def discard(self) -> None:
         """Remove all files of this time. Called instead of `publish`, or after `publish` failed."""
@@ -74,9 +76,9 @@ class FormatSeries(ABC):
 
     @abstractmethod
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Return the writer of the files of one time. `directory`: the run directory. `time`: in units of L / c_ref
-        (length scale over sound speed). `step`: number of time steps before this time. Collective; called in the main
-        thread of all ranks."""
+        """Return the object that writes the files of one time. `directory`: the run directory. `time`: in units of L /
+        c_ref (length scale over sound speed). `step`: number of time steps before this time. All ranks must call this
+        method, in their main threads."""
 
 
 class Format(Protocol):
@@ -91,8 +93,8 @@ class Format(Protocol):
         subset of the fields, by default the whole fields."""
 
     def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:
-        """Remove the files of the output `name` in the run directory `directory` for all steps later than `after`; by
-        default for all steps."""
+        """Remove the files of one output in the run directory `directory` for all steps later than `after`; by default
+        for all steps. `name`: the name of an `[[output.subset]]`, by default the whole fields."""
 
 
 def names() -> list[str]:
@@ -101,5 +103,5 @@ def names() -> list[str]:
 
 
 def format_of(name: str) -> Format:
-    """Return the module that writes the output format `name`, such as "netcdf"."""
+    """Return the Python module that writes the output format `name`, such as "netcdf"."""
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))

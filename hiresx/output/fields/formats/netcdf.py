@@ -45,10 +45,10 @@ class NetcdfSeries(FormatSeries):
         self._layout: FileLayout | None = None
 
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Return the writer of the netCDF file of one time. `directory`: the run directory. `time`: in units of L /
-        c_ref (length scale over sound speed). `step`: number of time steps before this time. The first call writes a
-        temporary file, in which it finds the positions of the arrays in all files of the series. All ranks must call
-        this method. Raises HiresxError if the temporary file cannot be written."""
+        """Return the object that writes the netCDF file of one time. `directory`: the run directory. `time`: in units
+        of L / c_ref (length scale over sound speed). `step`: number of time steps before this time. The first call
+        writes a temporary file, in which it finds the positions of the arrays in all files of the series. All ranks
+        must call this method. Raises HiresxError if the temporary file cannot be written."""
         about, path = self._about, frame(directory, step, self._about.name)
         coordinates = self._begin(directory, path)
         assert self._layout is not None
@@ -127,8 +127,8 @@ class FieldFrame:
         self._opened.__exit__(*error)
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the values that this rank has in the output block number `n`. `regions`: the points of the block, with
-        coordinates and variables."""
+        """Write the values that this rank has in block number `n` of the output. `regions`: the points of this block
+        whose values the rank has, with coordinates and variables."""
         for file in self._files:
             for region in regions:
                 for name, values in {"x": region.x, "y": region.y, "z": region.z, **region.values}.items():
@@ -140,7 +140,7 @@ class FieldFrame:
 
     def publish(self) -> None:
         """Give the files their final names, the coordinate file first, so that no field file links to a missing one.
-        Called on rank 0, after all ranks have left the context."""
+        Called on rank 0 after all ranks have left the `with` block of this object."""
         for file in self._files:
             file.publish()
 

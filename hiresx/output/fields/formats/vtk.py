@@ -50,8 +50,8 @@ def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """Return the paths of the VTK files (.vtm) of the output `name` in the run directory `directory`, by step in
-    ascending order."""
+    """Return the paths of the VTK files (.vtm) of one output in the run directory `directory`, with the number of the
+    step as the key, in ascending order. `name`: the name of an `[[output.subset]]`, by default the whole fields."""
     return list_by_step(Path(directory) / FOLDER, name, ".vtm")
 
 
@@ -96,8 +96,9 @@ class VtkFrame:
         """Leave the context; the files were opened and closed one by one."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the values that this rank has in the output block number `n`. `regions`: the points of the block, with
-        coordinates and variables. Rank 0 calls this method for every block, even without regions."""
+        """Write the values that this rank has in block number `n` of the output. `regions`: the points of this block
+        whose values the rank has, with coordinates and variables. Rank 0 calls this method for every block, even
+        without regions."""
         if not (regions or self._root):
             return
         with self._files[n] as file:
@@ -126,7 +127,7 @@ class VtkFrame:
 
     def publish(self) -> None:
         """Give the files of this time their final names, the .vtm file last, and add it to the .pvd file. Called on
-        rank 0, after all ranks have left the context."""
+        rank 0 after all ranks have left the `with` block of this object."""
         for file in self._files:
             self._published += 1
             file.publish(synced=False)
@@ -186,8 +187,9 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
-    """Remove the VTK files of the output `name` in `directory` for steps later than `after`, and their entries in the
-    .pvd file. Raises HiresxError if a file cannot be removed."""
+    """Remove the VTK files of one output in the run directory `directory` for steps later than `after`, and their
+    entries in the .pvd file. `name`: the name of an `[[output.subset]]`, by default the whole fields. Raises
+    HiresxError if a file cannot be removed."""
     gone = [path for step, path in frames(directory, name).items() if step > after]
     for path in gone:
         # The .vtm file is removed first, so that it never names a missing file.

@@ -33,7 +33,8 @@ FILE = "averages.nc"
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Return the monitor of time averages in a list, which is empty if the case has no table `[average]`."""
+    """Return the monitor of time averages of the run `simulation` in a list, which is empty if the case has no table
+    `[average]`."""
     if case.average is None:
         return []
     return [AverageMonitor(case.average, simulation.solver, simulation.out)]
@@ -83,8 +84,8 @@ class AverageMonitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
-        because a sample is due."""
+        """The time, in units of L / c_ref (length scale over sound speed), beyond which the next time step must not go,
+        since a sample is due then. Infinite if samples are not taken at an interval of time."""
         return self._clock.next_time
 
     @property
@@ -124,7 +125,8 @@ class AverageMonitor(Attachment):
 
     def steps_left(self, solver: Solver) -> int:
         """Return the number of time steps until a sample or a file of averages is due. Samples and files at an interval
-        of time do not count (`next_time` has their time)."""
+        of time do not count (`next_time` has their time); if neither has an interval in steps, the number is one that
+        is never reached."""
         # Averages are written when fields are written; steps end at these times anyway.
         return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
 
@@ -187,11 +189,10 @@ class AverageMonitor(Attachment):
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the averages at the nodes of a box that this rank computes, by kind and name: {"reynolds": {name: (nk,
-        nj, ni)}, "favre": ...}. `n`: index of the box in `solver.states`. They contain the means and the second moments
-        of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means. If the case asks for them,
-        "budget" or "stress_budgets" have the averages from which budgets are computed
-        (`hiresx.device.averaging.BUDGETS`). If averages are also taken over index directions, the arrays have one node
-        along these."""
+        nj, ni)}, "favre": ...}. `n`: index of the box in `solver.states`. Both kinds have means and the second moments
+        of fluctuations, such as u_v; in "favre", "rho" and "p" are the unweighted means. If the case asks for budgets,
+        "budget" or "stress_budgets" have the averages from which they are computed (`hiresx.device.averaging.BUDGETS`).
+        If averages are also taken over index directions, the arrays have one node along these."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
@@ -241,8 +242,8 @@ class AverageMonitor(Attachment):
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Continue the averages of a checkpoint. `captured`: the result of `capture`. An average that the checkpoint
         does not have, or has with another start time or other directions, begins again at the present time. If the data
-        of the budget are missing, all averages begin again, because budget and moments must have the same samples. With
-        the key `over`, all begin again if one of them does."""
+        of the budget are missing, all averages begin again, because budget and moments must have the same samples. If
+        averages are also taken over index directions (key `over`), all averages begin again as soon as one must."""
         self._begun, self._launch = False, None
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])

@@ -58,7 +58,8 @@ _NAMES = {
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return the monitor of the body force in a list, which is empty if the case has no body force."""
+    """Return the monitor of the body force in the run `simulation` in a list, which is empty if the case has no body
+    force."""
     if case.body_force is None:
         return []
     return [BodyForceMonitor(case.body_force, simulation.solver, simulation.out)]
@@ -123,8 +124,8 @@ class BodyForceMonitor(Monitor):
         )  # fmt: skip
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Compute the acceleration by the body force for the first time step, if the mass flow is kept constant, open
-        the history and take the first sample. `restarted`: whether the run continues from a checkpoint, and with it the
+        """Open the history and take the first sample. If the body force keeps the mass flow constant, first compute its
+        acceleration for the first time step. `restarted`: whether the run continues from a checkpoint, and with it the
         history. All ranks must call this method."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
@@ -133,15 +134,15 @@ class BodyForceMonitor(Monitor):
         super().begin(solver, restarted)
 
     def after_step(self, solver: Solver) -> None:
-        """Compute the acceleration by the body force for the next time step, if the host must do this, and take a
-        sample if one is due."""
+        """Compute the acceleration by the body force for the next time step, unless the device does so without the
+        host, and take a sample if one is due. All ranks must call this method."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
         super().after_step(solver)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the number of time steps until `after_step` must be called: 1 if the host computes the
-        acceleration."""
+        """Return the number of time steps until `after_step` must be called: 1 if the host computes the acceleration by
+        the body force at every step, else the number until a sample is due."""
         return 1 if self._spec.keep is not None and self._on_host else super().steps_left(solver)
 
     def finish(self, solver: Solver) -> None:
@@ -152,8 +153,8 @@ class BodyForceMonitor(Monitor):
         super().finish(solver)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        """Return mass flow, acceleration and force along the axis of the body force. All ranks must call this
-        method."""
+        """Return the mean mass flux "mass_flow" (rho_ref c_ref), "acceleration" (c_ref^2 / L) and "force" per volume
+        (rho_ref c_ref^2 / L) along the axis of the body force. All ranks must call this method."""
         self._control(solver)
         kept = self._backend.to_host(self._state)
         density, flow, a = (float(kept[n]) for n in (KeptNumber.DENSITY, KeptNumber.FLOW, KeptNumber.ACCELERATION))

@@ -26,7 +26,8 @@ _SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return the monitor of conserved integrals in a list, which is empty if the case has no table `[conservation]`."""
+    """Return the monitor of conserved integrals of the run `simulation` in a list, which is empty if the case has no
+    table `[conservation]`."""
     if case.conservation is None:
         return []
     return [ConservationMonitor(case.conservation, simulation.solver, simulation.out)]
@@ -115,16 +116,17 @@ class ConservationMonitor(DeviceMonitor):
             self._sponges[n] = pad(solver, solver.states[n], rate), goal
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the kernel launches that compute the integrals and fluxes at this rank's nodes and write them to the
-        device array `numbers`."""
+        """Return the kernel launches that sum the integrals and boundary fluxes over this rank's nodes and write the
+        sums to the device array `numbers`, float64 (`count`,)."""
         count = self._totals.count
         totals = self._totals.calls("column_totals", self._arguments, numbers[:count])
         return [*totals, *self._surface.sum_calls("face_flux_sums", numbers[count:])]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return integrals, fluxes, sources and defects by column, for the sample at `time`, in units of L / c_ref
-        (length scale over sound speed). `numbers` (count,): the sums that the launches `calls` have computed on this
-        rank. All ranks must call this method."""
+        """Return the integrals of the conserved variables, the fluxes through the boundaries, the sources of sponges
+        and the defects of conservation, by column, for the sample at `time`, in units of L / c_ref (length scale over
+        sound speed). `numbers` (count,): the sums that the launches `calls` have computed on this rank. All ranks must
+        call this method."""
         totals, source = np.zeros((2, len(CONSERVED)))
         for n, sums in enumerate(self._totals.by_part(numbers[: self._totals.count])):
             totals += sums[: len(CONSERVED)]
@@ -144,12 +146,13 @@ class ConservationMonitor(DeviceMonitor):
         return values
 
     def capture(self) -> dict[str, Any]:
-        """Return the data for a checkpoint: the samples so far, and the defects of conservation with levels of
-        refinement."""
+        """Return the data for a checkpoint: the samples so far and, with levels of refinement, the defects of
+        conservation."""
         return super().capture() | ({} if self._defect is None else self._defect.capture())
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the samples and the defects of conservation of a checkpoint. `captured`: the result of `capture`."""
+        """Restore the samples and, with levels of refinement, the defects of conservation from a checkpoint.
+        `captured`: the result of `capture`."""
         super().restore(captured)
         if self._defect is not None:
             self._defect.restore(captured)

@@ -38,9 +38,9 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return a monitor for each table `[[force]]` of the case, and one for the distribution of pressure and friction
-    along the walls of each force that requests it. Without a run directory there are no distributions, since they are
-    too large for the memory."""
+    """Return a list of monitors of the run `simulation`: one for each table `[[force]]` of the case, and one for the
+    distribution of pressure and friction along the walls of each force that requests it. Without a run directory there
+    are no distributions, since they are too large for the memory."""
     solver, out, found = simulation.solver, simulation.out, list[Monitor]()
     for n, spec in enumerate(case.force):
         force = ForceMonitor(f"force.{n}", spec, solver, out)
@@ -111,7 +111,7 @@ class ForceMonitor(DeviceMonitor):
 
     def calls(self, numbers: Any) -> Calls:
         """Return the kernel launches that sum pressure, friction, heat and moments over this rank's wall nodes and
-        write the sums to the device array `numbers`."""
+        write the sums to the device array `numbers`, float64 (`count`,)."""
         put, round_ = self._solver.backend.to_device, self._solver.case.axisymmetric
         return self._surface.sum_calls(
             "face_force_sums", numbers, pressure=float(self._pressure),
@@ -119,16 +119,16 @@ class ForceMonitor(DeviceMonitor):
         )  # fmt: skip
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
-        """Return the integrals over the walls by column. `numbers` (count,): the sums that the launches `calls` have
-        computed on this rank. `time` is not used. All ranks must call this method."""
+        """Return the integrals over the walls by column. `numbers` (count,): the sums that the launches of the method
+        `calls` have computed on this rank. `time` is not used. All ranks must call this method."""
         sums = self._comm.sum(self._surface.by_group(numbers, ROWS))[0]
         pressure, friction, heat, moment, torque = np.split(sums, (3, 6, 7, 10))
         found = [*self._columns(pressure, friction, heat, moment, torque).tolist(), self._area]
         return dict(zip(self._integrals, found, strict=True))
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        """Return the integrals over the walls and, if requested, the extremes along them by column, for the current
-        state. All ranks must call this method."""
+        """Return the integrals over the walls and, if the case requests them, the extremes along the walls, by column
+        and in the unit of the column, for the current state. All ranks must call this method."""
         values = self.integrals()
         if not self.deferred:
             self._measured = self._surface.last()

@@ -38,7 +38,8 @@ ERROR_COLUMN = Column("error", "estimated error of the step over the norm of the
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return the monitor of Newton iterations in a list, which is empty if the time integrator is not implicit."""
+    """Return the monitor of the Newton iterations of the run `simulation` in a list, which is empty if the time
+    integrator is not implicit."""
     integrator = simulation.solver.integrator
     if isinstance(integrator, Stages):
         errors = () if case.implicit.tolerance is None else (ERROR_COLUMN,)
@@ -65,7 +66,8 @@ class StageProgress(_OfReport):
     """Monitor of the Newton iterations of unsteady flow, one sample per time step."""
 
     def finish(self, solver: Solver) -> None:
-        """Complete the history at the end of a run, and add a note about stages of time steps that were not solved."""
+        """Complete the history at the end of a run, and add a note about implicit stages of time steps whose Newton
+        iteration did not converge."""
         memory = solver.integrator.memory
         if memory.get("stalled") and sys.exception() is None:
             self.notes.append(stalled_stages(memory, solver.integrator.report.get("last_stall", {}), self._drop))
@@ -73,9 +75,10 @@ class StageProgress(_OfReport):
 
 
 def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float | None) -> str:
-    """Return a message with the number of implicit stages that were not solved, the place of the last one, and advice.
-    `memory`: counts of the integrator over the whole run. `last`: time, node and residuals of the last such stage;
-    empty if unknown. `drop`: the factor by which the case requires the residual to fall, or None."""
+    """Return a message with the number of implicit stages whose Newton iteration did not converge, the place of the
+    last one, and advice. `memory`: the counts of stages that the integrator keeps over the whole run. `last`: time,
+    node and residuals of the last such stage; empty if unknown. `drop`: the factor by which the case requires the
+    residual to fall, or None if it requires none."""
     asked = "the error in time needs" if drop is None else f"implicit.newton_drop = {drop:.3g}"
     said = (
         f"the residual of {memory['stalled']:g} stages of steps fell by less than {asked}, "

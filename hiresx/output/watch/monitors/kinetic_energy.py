@@ -35,8 +35,8 @@ _BETWEEN_SAMPLES = ("rate", "dissipation_numerical")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return the monitor of the kinetic energy in a list, which is empty if the case has no table
-    `[kinetic_energy]`."""
+    """Return the monitor of the kinetic energy of the run `simulation` in a list, which is empty if the case has no
+    table `[kinetic_energy]`."""
     if case.kinetic_energy is None:
         return []
     return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]
@@ -77,7 +77,7 @@ class KineticEnergyMonitor(DeviceMonitor):
 
     def calls(self, numbers: Any) -> Calls:
         """Return the kernel launches that sum the terms of the energy budget over this rank's nodes and write the sums
-        to the device array `numbers`."""
+        to the device array `numbers`, float64 (`count`,)."""
         return [*self._velocities.calls, *self._energy.calls("column_energy", self._arguments, numbers)]
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:

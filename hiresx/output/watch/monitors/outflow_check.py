@@ -18,7 +18,8 @@ ARRIVED = 1e-4
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Return the check of supersonic outflows in a list, which is empty if the case has no such boundary condition."""
+    """Return the check of supersonic outflows of the run `simulation` in a list, which is empty if the case has no such
+    boundary condition."""
     solver = simulation.solver
     patches = [patch for patch in solver.decomposition.patches if patch.condition.type == TYPE]
     return [SubsonicOutflow(solver, patches)] if patches else []

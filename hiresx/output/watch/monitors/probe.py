@@ -29,8 +29,8 @@ from hiresx.solver import Solver
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Return a monitor for each table `[[probe]]` of the case, and the filters of their samples. Raises HiresxError on
-    all ranks for a point outside the grid."""
+    """Return a monitor of the run `simulation` for each table `[[probe]]` of the case, and the filters in time of their
+    samples. Raises HiresxError on all ranks for a point outside the grid."""
     if not case.probe:
         return []
     solver = simulation.solver
@@ -63,15 +63,16 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """Return whether the samples of the probe `spec` are filtered in time against aliasing. They are not if the filter
-    is switched off, if every step is sampled, or if the run has local time steps."""
+    """Return whether the samples of a probe are filtered in time against aliasing. `spec`: the table [[probe]] of the
+    case. They are not filtered if the filter is switched off, if every step is sampled, or if the run has local time
+    steps."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
 def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
-    """Return the locations in the grid of all points of each table [[probe]]. `decomposition`: the blocks of the grid.
-    Raises HiresxError for a point outside the grid, and for a variable that cannot be computed from the state at one
-    point."""
+    """Return for each table [[probe]] of the case a list with the locations of its points in the grid. `decomposition`:
+    the blocks of the grid. Raises HiresxError for a point outside the grid, and for a variable that cannot be computed
+    from the state at one point."""
     return _locate_all(case, decomposition)
 
 
@@ -107,8 +108,8 @@ class ProbeMonitor(Monitor):
         self._early = 0
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
-        """Receive the samples of this probe from a filter in time. `filter_`: the filter, which may serve several
-        probes. `own`: the slice of its nodes that belong to this probe."""
+        """Connect this probe with a filter in time, which will call `awaits` and `take`. `filter_`: the filter, which
+        may serve several probes. `own`: the slice of the nodes of the filter that belong to this probe."""
         self._filter = filter_
         self._columns = {name: (n, filter_.columns[own]) for n, name in enumerate(filter_.names)}
         filter_.readers.append(self)
@@ -149,8 +150,9 @@ class ProbeMonitor(Monitor):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
-        because a sample is due. Infinite if the device takes the samples without the host."""
+        """The time, in units of L / c_ref (length scale over sound speed), beyond which the next time step must not go,
+        since a sample is due then. Infinite if samples are not taken at an interval of time, or if the device takes
+        them without the host."""
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
@@ -160,8 +162,9 @@ class ProbeMonitor(Monitor):
         self._awaited.append((number, step, time))
 
     def take(self, first: int, samples: np.ndarray) -> None:
-        """Receive complete filtered samples and append those that were recorded by `awaits` to the history. `first`:
-        the number of the first sample. `samples`: an array (samples, variables, nodes)."""
+        """Receive complete samples of the filter, and append those whose times `awaits` has recorded to the history.
+        `first`: the number of the first sample. `samples`: the flow at the nodes of the filter, an array (samples,
+        variables, nodes)."""
         wanted = [awaited for awaited in self._awaited if first <= awaited[0] < first + len(samples)]
         if not wanted:
             return

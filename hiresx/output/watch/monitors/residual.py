@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return the monitor of the residual norms, which every run has, in a list."""
+    """Return the monitor of the residual norms of the run `simulation`, which every run has, in a list."""
     return [Residual(case, simulation)]
 
 

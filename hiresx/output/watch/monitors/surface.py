@@ -19,8 +19,8 @@ from hiresx.output.watch.surface_places import Places, surface
 
 
 def build(case: Case, simulation: Any) -> list[Monitor]:
-    """Return a monitor for each table `[[surface]]` of the case. The list is empty without a run directory, since the
-    samples are too large for the memory."""
+    """Return a monitor of the run `simulation` for each table `[[surface]]` of the case. The list is empty without a
+    run directory, since the samples are too large for the memory."""
     if simulation.out is None or not case.surface:
         return []
     solver, folder = simulation.solver, simulation.out / KIND.folder
@@ -60,7 +60,8 @@ class SurfaceMonitor(DeviceMonitor):
             self.history.notes.append(f'surface "{spec.name}" is not closed: {what}; what passes there is not heard')
 
     def samples_last_step(self, solver: Any) -> bool:
-        """Return False, since a far field needs samples at equal intervals."""
+        """Return False: the last step of a run is sampled only if a sample is due, since a far field needs equal
+        intervals."""
         return False  # a far field needs samples at equal intervals
 
     def calls(self, numbers: Any) -> Calls:

@@ -25,8 +25,8 @@ _WANTED = "a monitor returns numbers by name, {name: number}, with the same name
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return a monitor for each function of the user. Raises HiresxError on all ranks if two monitors have the same
-    name."""
+    """Return a monitor for each function that the user gave to the run `simulation` or the case to compute numbers from
+    the flow. Raises HiresxError on all ranks if two monitors have the same name."""
     calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
     names = [_name(call, n) for n, call in enumerate(calls)]
     taken = [*names, RESIDUAL, *(table.name for table in case.probe), *(table.name for table in case.force)]

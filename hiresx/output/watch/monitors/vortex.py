@@ -34,14 +34,14 @@ EXPLICIT = 10
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Return the monitor of the far-field vortex in a list, which is empty if no far-field condition of the case has
-    one."""
+    """Return the monitor of the far-field vortex in the run `simulation` in a list, which is empty if no far-field
+    condition of the case has one."""
     found = vortex_of(case)
     return [] if found is None else [VortexMonitor(*found, simulation.solver, simulation.out)]
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raise HiresxError if a far-field boundary condition of `case` has a vortex and the grid is not plane.
+    """Raise HiresxError if a far-field boundary condition of `case` has a vortex and the grid is not two-dimensional.
     `decomposition`: the blocks of the grid."""
     if vortex_of(case) is None:
         return
@@ -75,8 +75,8 @@ class VortexMonitor(Monitor):
         self.circulation, self._followed = 0.0, -1
 
     def after_step(self, solver: Solver) -> None:
-        """Set the circulation for the next time step if it is due, and take a sample if one is due. All ranks must call
-        this method."""
+        """Set the circulation of the far-field vortex for the next time step if this is due (see `set_conditions`), and
+        take a sample if one is due. All ranks must call this method."""
         self.set_conditions(solver)
         super().after_step(solver)
 
@@ -101,7 +101,7 @@ class VortexMonitor(Monitor):
         return {"circulation": self.circulation, "lift": self._lift()}
 
     def shares(self) -> NodeContributions:
-        """Return the contribution of each wall node of this rank to the circulation that corresponds to the lift, in
+        """Return the contribution of each wall node of this rank to the circulation that follows from the lift, in
         c_ref L."""
         states, places, force = self._force.shares()
         return NodeContributions(states, places, {"circulation": self._across(force) * self._per_lift})
