@@ -117,7 +117,7 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
 
     Where two entries name the same line of nodes, a region (a named part of a face) has priority over a connection, and
     an earlier connection over a later one. The nodes are not compared here: see `hiresx.grid.connectivity_check`.
-    Raises HiresxError naming the file and the entry."""
+    Raises HiresxError for an invalid entry, with the name of the file and the entry."""
     other = foreign.tables(path, blocks)
     data = toml.read(path) if other is None else other
     try:

@@ -295,8 +295,9 @@ def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion
 
 
 def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """Return the grid after the changes `coarsen`, `mirror`, `extrude` and `revolve` that the table [grid] of a case
-    file `spec` asks for, in this order, and sentences on the changes. Raises the errors of these functions."""
+    """Return the grid after the changes `coarsen`, `mirror`, `extrude` and `revolve` (functions of this module), in
+    this order, and sentences on the changes. `spec`: the table [grid] of a case file, which says which of them to make.
+    Raises HiresxError if one of these functions cannot change the grid."""
     words: list[str] = []
     tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [
         *[coarsen] * spec.coarsen,

@@ -44,9 +44,10 @@ def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.nd
 
 
 def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
-    """Return the distances from the origin (n_normal, m) of the nodes on m rays that lead from a circle to an ellipse.
-    `spec`: the table [grid] of a case file with the radius of the circle, the distances of the ellipse from it ahead
-    and beside, and the spacing at the circle. `t` (m,): the angles of the rays from the upstream axis, in radians."""
+    """Return the distances (n_normal, m) from the origin of the n_normal nodes on each of m rays, which lead from a
+    circle to an ellipse, both around the origin. `spec`: the table [grid] of a case file with the radius of the circle,
+    the distances of the ellipse from it ahead and beside, and the spacing at the circle. `t` (m,): the angles of the
+    rays from the upstream axis, in radians."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1
