@@ -25,10 +25,10 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Return the time intervals of a case (all keys `every_time`), in L / c_ref: a dictionary from the name of the
-    table, such as "checkpoint", to its interval. `sampled`: the keys of the case that have a single table of a monitor,
-    such as "average"; the intervals of these tables are included. Tables in lists, such as [[probe]], are always
-    included, as "probe.0" etc."""
+    """Return the time intervals, in L / c_ref, at which a case writes fields and checkpoints and calls monitors (all
+    keys `every_time`): a dictionary from the name of the table, such as "checkpoint", to its interval. `sampled`: the
+    keys of the case that have a single table of a monitor, such as "average"; the intervals of these tables are
+    included. Tables in lists, such as [[probe]], are always included, as "probe.0" etc."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 
