@@ -101,9 +101,9 @@ def nvlinks(level: str) -> int:
 
 
 def link_count(links: list[int], model: str = "") -> int:
-    """Return the number of NVLinks of a GPU. `links`: the numbers of NVLinks between it and each other GPU. Their sum
-    is the result, unless it exceeds the number of links of a GPU of this `model`: then the GPU is connected to a
-    switch, each pair uses the same links, and the result is the largest of the numbers."""
+    """Return the number of NVLinks of a GPU. `links`: the number of NVLinks from it to each other GPU. The result is
+    their sum, unless that exceeds the number of links of a GPU of this `model`: then the GPU is connected to a switch,
+    each pair uses the same links, and the result is the largest of the numbers."""
     most = MOST_NVLINKS.get(generation(model) or "", max(MOST_NVLINKS.values()))
     return sum(links) if sum(links) <= most else max(links)
 
@@ -130,8 +130,8 @@ def assumed_pcie_speed(model: str) -> float:
 
 
 def pcie_generation(model: str) -> str | None:
-    """Return the generation of a GPU model, such as "ada", by which its PCIe generation is found (`PCIE_OF`). It also
-    knows models without NVLink, for which `generation` returns None. None for an unknown model."""
+    """Return the architecture of a GPU model, such as "ada", to which `PCIE_OF` gives the PCIe generation; None for an
+    unknown model. In contrast to `generation`, the function also knows models without NVLink."""
     if re.search(r"\bL(4|40|40S|20)\b|\bRTX.* Ada|\bRTX 40\d\d", model):
         return "ada"
     if re.search(r"\bT4\b|\bT4G\b|\bRTX [68]000\b(?!.*Ada)|\bTU1\d\d", model):
@@ -142,8 +142,8 @@ def pcie_generation(model: str) -> str | None:
 
 
 def generation(model: str) -> str | None:
-    """Return the generation of a GPU model, such as "hopper"; None if it is unknown or has no NVLink (or a slow
-    one)."""
+    """Return the architecture of a GPU model, such as "hopper"; None if the model is unknown or has no NVLink (or a
+    slow one)."""
     for name, pattern in (
         ("blackwell", r"\bG?B[1-3]0[0-9]\b|\bGB\d"),
         ("hopper", r"\bG?H[12]00|\bH800|\bH20\b|GH100"),

@@ -154,7 +154,8 @@ def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
 def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
     """Search for the placement of the ranks on `gpus` with the shortest estimated exchange; among equally short ones,
     the placement with the lowest summed cost. `model`: the links of the machine. `demand`: the bytes between ranks.
-    `starts`: known placements; the result is no worse than any of them."""
+    `gpus`: the indexes of the GPUs. `starts`: known placements, each the GPU of every rank; the result is no worse than
+    any of them."""
     slots = GpuSlots(model, demand, gpus)
     search = Search(ExchangeTime(model, demand), PairSum(model, demand), gpus, slots)
     return search.run(starts, exchange_bound(model, demand, gpus, slots.most))
@@ -163,7 +164,8 @@ def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[l
 def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
     """Search for the placement of the ranks on `gpus` with the lowest cost summed over pairs of ranks; among equal
     ones, the placement with the shortest estimated exchange. `model`: the links of the machine. `demand`: the bytes
-    between ranks. `starts`: known placements; the result is no worse than any of them."""
+    between ranks. `gpus`: the indexes of the GPUs. `starts`: known placements, each the GPU of every rank; the result
+    is no worse than any of them."""
     slots = GpuSlots(model, demand, gpus)
     return Search(PairSum(model, demand), ExchangeTime(model, demand), gpus, slots).run(starts, 0.0)
 
@@ -283,11 +285,11 @@ class Search:
 
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
-    """Return a lower bound, in seconds, of the duration of an exchange over all placements on `gpus` with at most
-    `share` ranks on a GPU. `model`: the links of the machine. `demand`: the bytes between the ranks. Each rank is
-    considered alone: it is placed on its best GPU, together with the `share` - 1 ranks with which it exchanges most.
-    Its time is the larger of the time of the link that all its messages pass, and the time of its largest message. The
-    bound is the largest time of a rank plus the largest sum of latencies of a rank."""
+    """Return a lower bound, in seconds, of the duration of an exchange over all placements on the GPUs with the indexes
+    `gpus` and at most `share` ranks on a GPU. `model`: the links of the machine. `demand`: the bytes between the ranks.
+    Each rank is considered alone: it is placed on its best GPU, together with the `share` - 1 ranks with which it
+    exchanges most. Its time is the larger of the time of the link that all its messages pass, and the time of its
+    largest message. The bound is the largest time of a rank plus the largest sum of latencies of a rank."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():
