@@ -416,8 +416,8 @@ def refuse_existing_run(out: Path) -> None:
 
 
 def discard(directory: Path, absent: Sequence[Path]) -> None:
-    """Remove the folder `directory` of a run that did not begin. Of the parent folders `absent`, which this command
-    made, remove those that are empty."""
+    """Remove the folder `directory` of a run that did not begin. `absent`: the folders among it and its parents that
+    did not exist before this command; those that are empty are removed, too."""
     shutil.rmtree(directory, ignore_errors=True)
     for path in absent:
         with contextlib.suppress(OSError):

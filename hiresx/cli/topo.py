@@ -34,7 +34,8 @@ def show(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Show the machine, or a recording of another one, or save a snapshot. The command hiresx topo alone does the same.
+    """Show the machine, or a recording of another one, or save a snapshot. The command hiresx topo without a subcommand
+    does the same.
 
     Exit status: 0 done; 2 an error to correct."""
     if context.invoked_subcommand is not None:
