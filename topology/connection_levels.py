@@ -76,8 +76,8 @@ HOP = 0.15e-6
 
 
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """Return the matrix of the connection levels of `count` devices, such as "PIX", with SELF on the diagonal. `word`:
-    a function that returns the level of two devices, given by their indexes."""
+    """Return the matrix of the connection levels of `count` devices, such as "PIX", with "X" on the diagonal. `word`: a
+    function that returns the level of two devices, given by their indexes."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 
@@ -166,7 +166,7 @@ def interconnect_speed(cpu: str) -> float:
 def closest(first: tuple[str, ...], second: tuple[str, ...]) -> str | None:
     """Return the connection level of two PCI devices, PIX, PXB or PHB, or None if they share no bridge. `first`,
     `second`: the bridges above each, host bridge first. If each device has at most one bridge below the common one,
-    both are on one switch: a switch has an upstream port and a downstream port for each device."""
+    both are on one switch (PIX), since a switch has an upstream port and a downstream port for each device."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

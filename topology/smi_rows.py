@@ -174,7 +174,7 @@ def row(number: int, body: str) -> Row | None:
 
 def apart(word: str) -> list[str]:
     """Return the cells in a word of pasted text in which blanks were lost: several levels of connection in one word
-    ("SYSNODE"), or a level and a list of CPUs ("SYS0-31")."""
+    ("SYSNODE"), or a level and a list of CPUs ("SYS0-31"). For any other word the result is [word]."""
     if connection_levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):

@@ -491,7 +491,7 @@ def default(key: tuple[str | int, ...]) -> Any:
 
 
 def monitor_keys() -> list[str]:
-    """Return the keys of `Case` whose value is a single table of a monitor, such as "average", or None."""
+    """Return the keys of `Case` for monitors with a single table, such as "average"."""
     kinds = {name: typing.get_args(field.annotation) for name, field in Case.model_fields.items()}
     return [
         name

@@ -125,9 +125,9 @@ def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
 def nodes_along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the coordinates x of the nodes along the axis of a jet whose nozzle ends at x = 0, as three arrays (n,) in
     reference lengths: nodes inside the nozzle (x < 0), nodes outside it upstream (x < 0), and nodes downstream from x =
-    0 through the sponge (the damping zone). The spacing follows `spacing_into_sponge`. Each line ends at the first node
-    at or beyond its length. `spec`: the table [grid] of a case file. Raises HiresxError if a line upstream has too few
-    nodes."""
+    0 through the sponge (the damping zone). The spacing follows `spacing_into_sponge`. `spec`: the table [grid] of a
+    case file with the lengths of the three lines, each of which ends at the first node at or beyond its length. Raises
+    HiresxError if a line upstream has too few nodes."""
     downstream = march(
         partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,
