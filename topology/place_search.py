@@ -114,8 +114,8 @@ class ExchangeTime(Objective):
         return self._exchange.times(places).seconds
 
     def guide(self, places: np.ndarray) -> np.ndarray:
-        """Return the function that the search minimises, for n placements: (n,), in seconds. It is the time of the
-        exchange plus a small multiple of the norm of order 2^POWER of the times of all links. The norm distinguishes
+        """Return the value that the search minimises for each of n placements: (n,), in seconds. It is the time of the
+        exchange plus a small multiple of the norm of order 2^POWER of the times of all links, which distinguishes
         placements with equal times on their busiest links. `places` (n, ranks): the GPU of each rank, one placement in
         each row."""
         times = self._exchange.times(places)

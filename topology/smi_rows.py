@@ -145,7 +145,7 @@ class Row:
 
 def row(number: int, body: str) -> Row | None:
     """Return the row of a matrix of `nvidia-smi topo -m` that a line contains; None if the line does not begin with a
-    device label followed by levels of connection. `number`: the number of the line. `body`: the line."""
+    device label followed by levels of connection. `number`: the number of the line in the text. `body`: the line."""
     words = body.split()
     at = _label(words)
     if at is None:

@@ -20,8 +20,8 @@ def bench(
     precision: Precision = None,
     json: options.Json = False,
 ) -> int:
-    """Measure on this machine the speed of the right-hand side, and how long a first run (with an empty kernel cache)
-    and later runs take.
+    """Measure on this machine the speed of the right-hand side for --points nodes in each direction, and how long a
+    first run (with an empty kernel cache) and later runs take.
 
     Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):

@@ -60,8 +60,8 @@ def gradient(
     backend: options.Backend = "auto",
     json: options.Json = False,
 ) -> int:
-    """Compute the steady flow of a case, and the derivatives of its forces and of other numbers of its monitors with
-    respect to keys of the case.
+    """Compute the steady flow of a case, and the derivatives of numbers of its monitors, such as forces (--of), with
+    respect to keys of the case (--by).
 
     The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of
     linear equations, the linearised equations of the flow; with --adjoint each number costs one instead. The right-hand

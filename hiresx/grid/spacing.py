@@ -95,8 +95,9 @@ def _bisect(function: Callable[[float], float], low: float, high: float) -> floa
 
 def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
     """Return the grid spacing sqrt(first^2 + (x ln stretching)^2) at the distance x >= 0 from the point with the
-    spacing `first`. Beyond `end`, where a sponge (a damping zone) begins, the growth of the spacing from node to node
-    changes smoothly to the factor `sponge_stretching`."""
+    spacing `first`. Far from this point it grows from node to node by the factor `stretching`. Beyond the distance
+    `end`, where a sponge (a damping zone) begins, the growth of the spacing from node to node changes smoothly to the
+    factor `sponge_stretching`."""
     b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
     spacing = np.sqrt(first**2 + (b * x) ** 2)
     if x > end:
