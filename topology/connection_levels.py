@@ -109,22 +109,22 @@ def link_count(links: list[int], model: str = "") -> int:
 
 
 def pcie_speed(generation: int | None, width: int | None) -> float | None:
-    """Return the bandwidth of a PCIe link of `width` lanes in GB/s, in one direction. None for an unknown generation or
-    width."""
+    """Return the bandwidth in GB/s, in one direction, of a PCIe link of `generation`, such as 4, with `width` lanes;
+    None for an unknown generation or width."""
     return PCIE_X16[generation] * width / 16 if generation in PCIE_X16 and width and 0 < width <= 32 else None
 
 
 def pcie_speed_of_rate(rate: str, width: str) -> float | None:
-    """Return the bandwidth of a PCIe link in GB/s, in one direction, from its rate and width in the format of Linux and
-    NCCL: "16.0 GT/s PCIe" and "16". None for other texts and unknown rates."""
+    """Return the bandwidth of a PCIe link in GB/s, in one direction, from its `rate` and `width` as Linux and NCCL
+    write them, such as "16.0 GT/s PCIe" and "16". None for other texts and unknown rates."""
     match = re.match(r"\s*(\d{1,2}(?:\.\d+)?)\s*GT/s", rate)
     lanes = int(width) if width.isascii() and width.isdigit() and len(width) < 4 else None
     return pcie_speed(_RATES.get(float(match[1])), lanes) if match else None
 
 
 def assumed_pcie_speed(model: str) -> float:
-    """Return the bandwidth, in GB/s, that is assumed for the PCIe link of a GPU of this model if it is not known;
-    generation 3 for an unknown model."""
+    """Return the bandwidth, in GB/s, that is assumed for the PCIe link of a GPU if the machine does not report it. It
+    follows from the GPU's `model`; for an unknown model it is that of PCIe generation 3."""
     number = PCIE_OF.get(pcie_generation(model) or "")
     return PCIE_X16[number] * PCIE_SHARE if number else PCIE_X16_GEN3
 

@@ -180,9 +180,9 @@ class Search:
         self.evaluations = self.work = 0
 
     def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
-        """Run the search and return the best placement found. `starts`: known placements (the GPU of each rank) from
-        which the search starts. `bound`: a known lower bound of the measure; nothing is searched if one of `starts`
-        reaches it."""
+        """Run the search and return the best placement found. `starts`: known placements from which the search starts,
+        each the index of the GPU of every rank in the machine. `bound`: a known lower bound of the measure; nothing is
+        searched if one of `starts` reaches it."""
         index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
         known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
@@ -237,9 +237,9 @@ class Search:
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
         """Improve placements by swaps of two ranks until no swap helps, and return the local minima found: (n, ranks),
-        the GPU of each rank. The swaps start from the placements `known` (m, ranks), then from the best placement with
-        a few ranks exchanged at random, and from random placements. The search ends after about `most` arithmetic
-        operations."""
+        the GPU of each rank as an index into the usable GPUs. The swaps start from the placements `known` (m, ranks),
+        of the same form, then from the best placement with a few ranks exchanged at random, and from random placements.
+        The search ends after about `most` arithmetic operations."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]

@@ -71,8 +71,8 @@ class RowHeader:
 
 
 def header(body: str) -> RowHeader | None:
-    """Return the column labels in a header line of `nvidia-smi topo -m`; None for a line that is no header with GPUs.
-    `body`: the line."""
+    """Return the column labels in a header line of `nvidia-smi topo -m`; None if the line is not such a header or names
+    no GPU. `body`: the line."""
     found = RowHeader()
     for match in _HEADING.finditer(body):
         kind = match.lastgroup
