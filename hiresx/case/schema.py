@@ -452,7 +452,7 @@ class Case(Table):
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return the passive scalar `name`, a float64 array of the shape of `x`, as computed by `function`, a function
-        or the name of one in case.py. `x`, `y`, `z`: the nodes, in L. `t`: the time, in L / c_ref; None: none is
+        or the name of one in case.py. `x`, `y`, `z`: the nodes, in L. `t`: the time, in L / c_ref; if None, it is not
         passed. Raises HiresxError if the function fails, or returns something else or a value that is not finite."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 

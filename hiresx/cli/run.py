@@ -91,7 +91,7 @@ def run(
     130 Ctrl-C; 128 + N another signal N (143 SIGTERM, 129 SIGHUP, 138 and 140 SIGUSR1 and SIGUSR2). After the last
     three a checkpoint was written, from which hiresx run --restart continues.
 
-    Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
+    If mpirun, srun or hiresx launch starts this command, all ranks compute the case together.
     """
     import rich.console  # noqa: F401 - a broken library is reported before a folder is made
 

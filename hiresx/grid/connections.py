@@ -134,8 +134,8 @@ class Touching:
     over: bool = False
 
     def describe(self, blocks: Sequence[Block]) -> str:
-        """Return a sentence for messages: which nodes of which face lie on, or inside, which other block. `blocks`: the
-        blocks of the grid."""
+        """Return a sentence for messages on faces that touch another block without a connection: which nodes of which
+        face lie on, or inside, which block. `blocks`: the blocks of the grid."""
         nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
         where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {format_vector(self.place)}"
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
@@ -146,14 +146,14 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """Whether the two faces are opposite ends of one block with a gap of one grid step between them, as in an
-        O-grid without its last plane of nodes."""
+        """Whether the two faces that touch are opposite ends of one block with a gap of one grid step between them, as
+        in an O-grid without its last plane of nodes."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
     def hint(self, blocks: Sequence[Block]) -> str:
-        """Return the advice for an error message: how to connect the two faces without moving nodes, if that is
-        possible. `blocks`: the blocks of the grid."""
+        """Return the advice for an error message: how to connect the two faces that touch without moving nodes, if that
+        is possible. `blocks`: the blocks of the grid."""
         name, d = blocks[self.block].name, self.face[0]
         if self.closes:
             return (

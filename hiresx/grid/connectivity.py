@@ -243,7 +243,7 @@ def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], inde
 
 def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
     """Return the rigid motion that consists of the `rotation` and the `translation` given in a table of a case or
-    connectivity file. A translation within `rotation` is added to `translation`."""
+    connectivity file, of which each may be None. A translation within `rotation` is added to `translation`."""
     shift = np.zeros(3) if translation is None else np.array(translation, dtype=float)
     if rotation is None:
         return motion(translation=shift)
