@@ -44,7 +44,7 @@ ROOT = Path(__file__).parent
 
 # Number types in which fields are stored (storage.h).
 KEPT_TYPES = ("stored_real", "work_real", "rate_real")
-_POINTED_TO = ("real", *KEPT_TYPES, "mark", "int", "long long", "double")
+_POINTED_TO = ("real", *KEPT_TYPES, "wide", "mark", "int", "long long", "double")
 POINTER_TYPES = tuple(f"{const}{base} *" for base in _POINTED_TO for const in ("", "const "))
 ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 

@@ -1,5 +1,5 @@
-// The flow at nodes of faces, for monitors, and what goes through the faces: in double, as fluxes through closed
-// surfaces cancel. Arrays hold rows of `count` numbers, one for each node of a rank; a part has those from `start` on.
+// The flow at nodes of faces, for monitors, and what goes through the faces: at least in double, as fluxes through
+// closed surfaces cancel. Arrays hold rows of `count` numbers, one for each node of a rank; a part has those from `start` on.
 #include "node_sample.h"
 #include "viscous.h"
 
@@ -15,22 +15,22 @@ constexpr int flow_rows = 10, of_friction = 5, of_heat = 8, of_power = 9;
 KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, const_state_field<gas_variables> q,
        const int *places, const double *area, int viscous, int tangents, const double *one_sided,
        optional<const double *> factors, optional<const double *> slopes, const int *mirror, const double *curvature,
-       const_work_field<HX_EDDY_FIELDS> eddies, real inverse_reynolds, double *flow) {
+       const_work_field<HX_EDDY_FIELDS> eddies, real inverse_reynolds, wide *flow) {
     const long long n = start + i;
-    double own[6], friction[3] = {0.0, 0.0, 0.0}, heat = 0.0;
+    wide own[6], friction[3] = {0.0, 0.0, 0.0}, heat = 0.0;
     sampled(q, places[n], sv, own);
 #ifdef HX_VISCOUS
     if (viscous) {
-        double gradient[4][3];
+        wide gradient[4][3];
         for (int v = 0; v < 4; ++v)
             for (int c = 0; c < 3; ++c) gradient[v][c] = 0.0;
         for (int d = 0; d <= tangents; ++d) {
             const int rows = d == 0 ? inward_nodes : along_nodes;
             const int row = d == 0 ? 0 : inward_nodes + (d - 1) * along_nodes;
-            double change[4] = {0.0, 0.0, 0.0, 0.0};
+            wide change[4] = {0.0, 0.0, 0.0, 0.0};
             for (int r = 0; r < rows; ++r) {
                 const double weight = d == 0 ? one_sided[r] : factors[(row - inward_nodes + r) * count + n];
-                double other[6];
+                wide other[6];
                 sampled(q, places[(row + r) * count + n], sv, other);
                 for (int v = 0; v < 3; ++v) change[v] += weight * other[1 + v];
                 change[3] += weight * other[5];
@@ -38,21 +38,21 @@ KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, co
             for (int v = 0; v < 4; ++v)
                 for (int c = 0; c < 3; ++c) gradient[v][c] += slopes[(3 * d + c) * count + n] * change[v];
         }
-        const double laminar = viscosity(real(own[5])) * inverse_reynolds;
+        const wide laminar = viscosity(real(own[5])) * inverse_reynolds;
 #if HX_EDDY_FIELDS
-        const double eddy = double(eddies[places[n]]) * inverse_reynolds;
-        const double mu = laminar + eddy, conductivity = laminar * viscous_heat + eddy * eddy_heat;
+        const wide eddy = wide(eddies[places[n]]) * inverse_reynolds;
+        const wide mu = laminar + eddy, conductivity = laminar * viscous_heat + eddy * eddy_heat;
 #else
-        const double mu = laminar, conductivity = laminar * viscous_heat;
+        const wide mu = laminar, conductivity = laminar * viscous_heat;
 #endif
         // a rigid rotation gives no friction
-        const double curved = curvature[n], swirl = own[3] * curved;
-        const double bulk = 2.0 / 3.0 * (gradient[0][0] + gradient[1][1] + gradient[2][2] + own[2] * curved);
-        double through = 0.0, square = 0.0;
+        const wide curved = curvature[n], swirl = own[3] * curved;
+        const wide bulk = 2.0 / 3.0 * (gradient[0][0] + gradient[1][1] + gradient[2][2] + own[2] * curved);
+        wide through = 0.0, square = 0.0;
         for (int a = 0; a < 3; ++a) {
-            double stress = -bulk * area[a * count + n];
+            wide stress = -bulk * area[a * count + n];
             for (int b = 0; b < 3; ++b) {
-                const double shear = gradient[a][b] + gradient[b][a] - (a != b && a + b == 3 ? swirl : 0.0);
+                const wide shear = gradient[a][b] + gradient[b][a] - (a != b && a + b == 3 ? swirl : 0.0);
                 stress += shear * area[b * count + n];
             }
             friction[a] = -mu * stress;
@@ -60,7 +60,7 @@ KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, co
             through += friction[a] * area[a * count + n], square += area[a * count + n] * area[a * count + n];
         }
         if (mirror[n]) {
-            const double normal = square > 0.0 ? through / square : 0.0;  // on an axis there is no area
+            const wide normal = square > 0.0 ? through / square : 0.0;  // on an axis there is no area
             for (int a = 0; a < 3; ++a) friction[a] = normal * area[a * count + n];
             heat = 0.0;
         }
@@ -74,7 +74,7 @@ KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, co
 
 // Sums of the fluxes of mass, momentum and energy out of the nodes begin[i] to begin[i + 1], of `chunks` such groups.
 KERNEL(face_flux_sums, int i, int j, int k, const int *begin, int chunks, long long count, const double *area,
-       const double *flow, double *partial) {
+       const wide *flow, double *partial) {
     double sum[gas_variables];
     for (int v = 0; v < gas_variables; ++v) sum[v] = 0.0;
     for (int n = begin[i]; n < begin[i + 1]; ++n) {
@@ -93,21 +93,21 @@ KERNEL(face_flux_sums, int i, int j, int k, const int *begin, int chunks, long l
 // there is none, heat: that into the gas, and where there is neither, the wall lets no heat through.
 KERNEL(face_of_wall, int i, int j, int k, long long count, int own, const int *mine, const int *of_wall,
        const double *sizes, optional<const real *> modelled, optional<const real *> heat, double u, double v, double w,
-       double *flow) {
+       wide *flow) {
     const long long n = mine[i], l = of_wall[i];
-    const double size = sizes[n], before = flow[of_heat * count + n];
+    const wide size = sizes[n], before = flow[of_heat * count + n];
     if (modelled) {
         const double velocity[3] = {u, v, w};
-        double power = 0.0;
+        wide power = 0.0;
         for (int a = 0; a < 3; ++a) {
-            const double friction = modelled[a * own + l] * size;
+            const wide friction = modelled[a * own + l] * size;
             flow[(of_friction + a) * count + n] = friction;
             power += velocity[a] * friction;
         }
         flow[of_heat * count + n] = -modelled[3 * own + l] * size;
         flow[of_power * count + n] = power - modelled[3 * own + l] * size;
     } else {
-        const double into = heat ? -heat[l] * size : 0.0;
+        const wide into = heat ? -heat[l] * size : 0.0;
         flow[of_heat * count + n] = into;
         flow[of_power * count + n] += into - before;
     }
@@ -118,7 +118,7 @@ KERNEL(face_of_wall, int i, int j, int k, long long count, int own, const int *m
 // where there are radii that of the friction along z.
 constexpr int force_rows = 11;
 KERNEL(face_force_sums, int i, int j, int k, const int *begin, int chunks, long long count, double pressure,
-       const double *area, optional<const double *> arms, optional<const double *> radii, const double *flow,
+       const double *area, optional<const double *> arms, optional<const double *> radii, const wide *flow,
        double *partial) {
     double sum[force_rows];
     for (int v = 0; v < force_rows; ++v) sum[v] = 0.0;

@@ -17,6 +17,35 @@ template <class T> HD Primitive<T> primitive(const T *q) {
     return {q[0], u, v, w, p, inverse};
 }
 
+// A state and a change of it, `change` of its conserved variables: those of the other variables to first order.
+template <class T> struct StateChange {
+    Primitive<T> state;
+    T kinetic, square, rho, u, v, w, p, of_square;  // kinetic: energy per mass; square: of the sound speed, which is T
+    HD StateChange(const T *q, const T *change) : state(primitive(q)), rho(change[0]) {
+        kinetic = real(0.5) * (state.u * state.u + state.v * state.v + state.w * state.w);
+        u = (change[1] - state.u * rho) * state.volume, v = (change[2] - state.v * rho) * state.volume;
+        w = (change[3] - state.w * rho) * state.volume;
+        p = gas_gamma_1 * (change[4] - (state.u * change[1] + state.v * change[2] + state.w * change[3]) + kinetic * rho);
+        square = gas_gamma * state.p * state.volume, of_square = (gas_gamma * p - square * rho) * state.volume;
+    }
+};
+
+// The derivative of a flux through the area vector m along a change of a state: that of mass, `mass`, of momentum
+// mass u + along_change du + along_area m, and of energy their sum with u |u|^2/2, u.du and u.m, and `energy`.
+template <class T> struct FluxChange {
+    T mass, along_change, along_area, energy;
+    // f = f + it
+    HD void add_to(const StateChange<T> &c, const T *m, T *f) const {
+        const Primitive<T> &s = c.state;
+        f[0] = f[0] + mass;
+        f[1] = f[1] + mass * s.u + along_change * c.u + along_area * m[0];
+        f[2] = f[2] + mass * s.v + along_change * c.v + along_area * m[1];
+        f[3] = f[3] + mass * s.w + along_change * c.w + along_area * m[2];
+        f[4] = f[4] + mass * c.kinetic + along_change * (s.u * c.u + s.v * c.v + s.w * c.w)
+               + along_area * (s.u * m[0] + s.v * m[1] + s.w * m[2]) + energy;
+    }
+};
+
 // Inviscid flux through the area vector m = grad(xi)/J of a state, eq. (4). A: T, or `real` where the area is a
 // constant of the differentiation.
 template <class T, class A> HD void flux_of(const T *q, const Primitive<T> &s, const A *m, T *f) {

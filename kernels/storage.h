@@ -18,6 +18,12 @@ typedef float rate_real;
 #else
 typedef real rate_real;
 #endif
+// wide: what sums of terms that cancel are made of, at least double
+#ifdef HX_EXTENDED
+typedef real wide;
+#else
+typedef double wide;
+#endif
 
 // As field and const_field.
 template <int variables> using work_field = work_real *;

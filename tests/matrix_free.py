@@ -33,6 +33,8 @@ def case_of(
     model: str = "none",
     scalar: bool = False,
     nodes: tuple[int, int, int] = (9, 10, 8),
+    law: str = "constant",
+    smoothing: float = 0.0,
     **implicit,
 ) -> Case:
     """In space or in a plane. With a passive scalar or a model of large eddies by an integrator of unsteady flow."""
@@ -42,13 +44,13 @@ def case_of(
     unsteady = scalar or model == "smagorinsky"
     return Case.from_dict(
         {
-            "gas": {"reynolds": 50.0} if viscous else {},
+            "gas": {"reynolds": 50.0, "viscosity": {"law": law}} if viscous else {},
             "grid": {
                 "generator": "wavy", "n": [*nodes[:2], nodes[2] if space else 1],
                 "amplitude": [0.03, 0.03, 0.03 if space else 0.0],
                 "lower": [0.0, 0.0, 0.0], "upper": [1.0, 0.7, 0.8 if space else 0.0],
             },
-            "scheme": {"flux": flux},
+            "scheme": {"flux": flux, "flux_smoothing": smoothing},
             "initial": {"state": STATE},
             "turbulence": {} if model == "none" else {"model": model},
             "scalar": [{"name": "smoke", "schmidt": 0.9}] if scalar else [],

@@ -19,7 +19,6 @@ from hiresx.equations.storage import (
     line_words,
     neighbour_words,
     packed_reals,
-    record_numbers,
 )
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
@@ -27,8 +26,8 @@ from hiresx.time.linearised import ImplicitIntegrator
 
 # The kernels of a sweep.
 SWEEPING = (
-    "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "turn_lines", "product_sweep", "product_right",
-    "face_sweep", "face_right",
+    "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "turn_lines", "product_sweep", "split_sweep",
+    "product_right", "face_sweep", "face_right",
 )  # fmt: skip
 # Number of sweeps over both colours in one measurement.
 SWEEPS = 4
@@ -41,18 +40,21 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
 
     If the sweep goes over grid `lines`, the factors of the lines take the place of two of these blocks (in FP64 only of
     the inverse, which is read twice), and each node has a right-hand side and an intermediate result that are stored in
-    between. If the blocks of neighbours are not
-    stored, each colour reads the data from which they are computed instead: the states, areas and Jacobians of all
-    nodes. `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
+    between. If the blocks of neighbours are not stored, each colour reads the data from which they are computed: the
+    states of all nodes and the areas and Jacobians of all faces. Sweeps over nodes are then those of the Steger-Warming
+    flux. They read four numbers of a state, two more of each node of the colour, and no inverses.
+    `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
     """
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4
     update = number * variables
     along = 8 * 2 * line_words(storage, variables, precision) + inverse * (precision == "fp64") + 4 * update
     if storage == MATRIX_FREE:
-        # each colour reads the records of all nodes, but only the time steps of its own nodes
-        records = number * (2 * record_numbers(variables, 0) - 1)
-        return records + inverse + 3 * update + (along if lines else 0)
+        if not lines:
+            face = 8 if precision == "fp16" else 4 * number
+            return 2 * (4 * number + 3 * face) + 2 * number + 3 * update
+        # each colour reads the states and faces of all nodes, but only the time steps of its own nodes
+        return number * (2 * (variables + 12) + 1) + inverse + 3 * update + along
     block = 8 * neighbour_words(storage, variables)
     forth = inverse + 8 * variables + 2 * update
     return forth + 4 * block + along if lines else forth + 6 * block

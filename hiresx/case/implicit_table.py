@@ -95,7 +95,8 @@ class Implicit(Table):
         "fp64",
         description="format of the inverses of diagonal blocks and of the update in the preconditioner. With "
         "fp32 a sweep moves a fifth to a quarter fewer bytes, and its result depends on the "
-        "decomposition by the round-off of FP32",
+        "decomposition by the round-off of FP32. fp16, for storage = none and lines = none: the areas of faces "
+        "in FP16, all other numbers in FP32",
     )
     viscous_damping: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,
@@ -269,6 +270,11 @@ def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
         )
     if case.implicit.storage == MATRIX_FREE:
         yield from _matrix_free_errors(case)
+    if case.implicit.sweep_precision == "fp16" and (case.implicit.storage != MATRIX_FREE or case.implicit.directions):
+        yield case_error(
+            f'implicit.sweep_precision = "fp16" is only for implicit.storage = "{MATRIX_FREE}" and implicit.lines = '
+            '"none": take these, or sweep_precision = "fp32"'
+        )
     without = f'is not for time.integrator = "{name}"'
     if case.filter is not None:
         yield case_error(f"filter: {without}; leave it out")

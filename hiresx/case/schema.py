@@ -465,13 +465,13 @@ class Case(Table):
         }
 
     def to_toml(self) -> str:
-        """Return the text of a case file of this case, with all default values written out (see `document`)."""
+        """Return the text of a case file of this case, with all defaults filled in (see `document`)."""
         from hiresx.case.toml import dumps
 
         return dumps(self.document())
 
     def document(self) -> dict[str, Any]:
-        """Return this case, with all default values, as nested dictionaries with the structure of a case file, which
+        """Return this case, with defaults filled in, as nested dictionaries with the structure of a case file, which
         give the same case again. Numbers that formulas gave are replaced by these formulas."""
         return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 

@@ -235,6 +235,7 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_NEIGHBOUR_BITS": BLOCK_BITS.get(storage, 32),
         "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
         "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
+        "HX_HALF_SWEEPS": int(c.sweep_precision == "fp16"),
         "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
         "HX_LINE_WORDS": line_words(storage, variables, c.sweep_precision),
         "HX_FACTOR_REALS": factor_reals(storage, variables, c.sweep_precision),

@@ -58,7 +58,9 @@ BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
 BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1, 1))
 # A kernel of the implicit integrator that reads many numbers of a node (H200, 128^3, FP32, inviscid Steger-Warming
 # flux: 0.091 ns per node and sweep with 32x2x2, 0.087 with this one).
-BLOCKS["product_sweep"] = (64, 2, 1)
+BLOCKS |= dict.fromkeys(("product_sweep", "split_sweep"), (64, 2, 1))
+# The wanted number of its blocks per multiprocessor, which limits registers.
+POINT_BLOCKS = {"split_sweep": "(sizeof(real) == 4 ? 8 : 1)"}
 # Small blocks, so that few threads wait for the last ones (H200, 128^3, FP32: 0.234 ns per node and sweep with 32x2x2,
 # 0.229 with this one).
 BLOCKS["colour_sweep"] = (64, 1, 1)
@@ -67,7 +69,7 @@ BLOCKS["colour_sweep"] = (64, 1, 1)
 OF_LINES = {"factor_lines": (32, 1, 1)}
 
 # Kernels for packs that may visit a node twice: what they write does not depend on it.
-REPEATABLE = ("product_sweep", "product_right", "diagonal_blocks", "implicit_blocks")
+REPEATABLE = ("product_sweep", "split_sweep", "product_right", "diagonal_blocks", "implicit_blocks")
 
 # Kernels with stencils along j and k, and the number of blocks along j in a slab. Blocks visit a slab plane by plane,
 # so that the data a stencil along k reads again are still in the L2 cache, which does not hold seven whole planes of
@@ -276,6 +278,8 @@ def launch_bounds(kernel: kernels.Signature) -> str:
         return f"__launch_bounds__(HX_LINE_THREADS, {LINE_BLOCKS})"
     if kernel.kind == "TILE_KERNEL":
         return f"__launch_bounds__(HX_TILE_THREADS, {kernel.name}_blocks)"
+    if kernel.name in POINT_BLOCKS:
+        return f"__launch_bounds__({np.prod(BLOCKS[kernel.name])}, {POINT_BLOCKS[kernel.name]})"
     return f"__launch_bounds__({BLOCK_THREADS})"
 
 

@@ -16,8 +16,9 @@ LONGEST = np.dtype(np.longdouble).name
 BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8", "none"]
 BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
 MATRIX_FREE: BlockStorage = "none"
-# Precision of the inverses of the diagonal blocks, and of the update of the sweeps.
-SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
+# Precision of the inverses of the diagonal blocks, and of the update of the sweeps. "fp16" is that of the areas of
+# faces in sweeps without stored blocks, where all other numbers are in FP32.
+SweepPrecision: TypeAlias = Literal["fp64", "fp32", "fp16"]
 
 
 class Storage(NamedTuple):
@@ -52,9 +53,15 @@ class Storage(NamedTuple):
 
     @property
     def c_types(self) -> dict[str, str]:
-        """The C++ type, "real" or "float", of each type name in kernels/storage.h, such as "stored_real"."""
+        """The C++ type, "real", "float" or "double", of each type name in kernels/storage.h, such as "stored_real"."""
         names = ("stored_real", "work_real", "rate_real")
-        return {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
+        narrow = {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
+        return narrow | {"wide": "real" if self.wide == self.real else "double"}
+
+    @property
+    def wide(self) -> str:
+        """NumPy's name of the number type of sums whose terms cancel: that of the arithmetic, but at least double."""
+        return max("float64", self.real, key=lambda name: np.dtype(name).itemsize)
 
 
 def precision_of(storage: Storage) -> str:
@@ -81,10 +88,10 @@ def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
 
 def record_numbers(variables: int, terms: int) -> int:
     """Return how many numbers per node the implicit integrator stores in place of the matrix blocks of the neighbours,
-    from which it computes products with these blocks: the state, area vectors, Jacobian, the `terms` of a turbulence
-    model (see `hiresx.equations.system.recorded_terms`) and the time step (kernels/implicit/records.h). `variables`:
-    the number of conservative variables."""
-    return variables + terms + 11
+    from which it computes products with these blocks: the state, area vectors and Jacobians of three faces, the
+    Jacobian, the `terms` of a turbulence model (see `hiresx.equations.system.recorded_terms`) and the time step
+    (kernels/implicit/records.h). `variables`: the number of conservative variables."""
+    return variables + terms + 14
 
 
 def packed_reals(numbers: int, precision: SweepPrecision) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from hiresx.gradients.flow import Say, SteadyFlow
 from hiresx.gradients.jacobian import SparseLinearisation
 from hiresx.gradients.parameters import CaseFamily
-from hiresx.gradients.sparse_solver import Factors, Iterative, solver_of
+from hiresx.gradients.sparse_solver import Iterative, solver_of
 from hiresx.gradients.tangent import Differences, TangentSolver
 from hiresx.output.watch.columns import dimension
 from hiresx.time.ode_system import Vector
@@ -67,12 +67,15 @@ class AdjointSolver(TangentSolver):
     def _solve(self) -> int:
         if self._iterative:
             return super()._solve()
-        right, found = -self._unknowns(self._right), None
-        with self._flow.comm.together():
-            if self._flow.comm.root and isinstance(self._solver, Factors):
-                found = self._solver.direct(right)
-        self._sparse.fill(self._flow.comm.bcast(found), self._update)
+        self._precondition(self._right, self._update)
         return 0
+
+    def _precondition(self, x: Vector, into: Vector) -> None:
+        right, found = -self._unknowns(x), None
+        with self._flow.comm.together():
+            if self._flow.comm.root:
+                found = self._solver.direct(right)
+        self._sparse.fill(self._flow.comm.bcast(found), into)
 
     def _numbers(self, differences: Differences, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         found = super()._numbers(differences, y, wanted)

@@ -145,11 +145,16 @@ class SteadyFlow:
 
     def product(self, x: Vector, value: Vector) -> Callable[[Vector, Vector], None]:
         """Return a function (along, into) that computes the product of -df/dx at x with a vector, where f is the
-        residual, by one-sided differences. `value`: f(x)."""
+        residual, by central differences. `value`: f(x). Where the scheme has a kink at x itself, such as at a no-slip
+        wall, whose velocity changes its sign, one-sided differences are not linear in the vector."""
+        system = self.system
+        back, other = system.vector(), system.vector()
 
         def compute(along: Vector, into: Vector) -> None:
-            self.system.derivative(self.residual, x, value, along, into)
-            self.system.scale(-1.0, into)
+            system.derivative(self.residual, x, value, along, into)
+            system.combine(-1.0, along, 0.0, back)
+            system.derivative(self.residual, x, value, back, other)
+            system.combine(0.5, other, -0.5, into)
 
         return compute
 

@@ -16,6 +16,7 @@ from hiresx.gradients import numbers
 from hiresx.gradients.adjoint import AdjointSolver
 from hiresx.gradients.flow import Say, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, Parameter, check_steady, parameter
+from hiresx.gradients.sparse_modules import scipy
 from hiresx.gradients.tangent import LARGEST, Tangent, TangentSolver, difference
 from hiresx.mpi.communicator import Communicator, world
 from hiresx.rhs import closed
@@ -88,6 +89,8 @@ def gradient(
     with comm.together():
         if extended:
             _check_extended()
+        if adjoint:
+            scipy("sparse")
         family, parameters = _parse_request(case, of, by, preset, overrides, step)
         base = family.case()
     flow = SteadyFlow(base, backend, comm)
@@ -95,6 +98,8 @@ def gradient(
         with comm.together():
             _check_mass(flow)
         values = numbers.measure(flow.simulation, of)
+        if adjoint:
+            numbers.check_forces(flow.simulation, list(values))
         flow.converge(base.implicit.drop)
         report = flow.report
         say(f"the flow: {flow.steps} steps, residual {report['residual']:.2e}")
@@ -104,11 +109,13 @@ def gradient(
             else TangentSolver(family, flow, say, extended)
         )
         values = flow.measure(solver.state, list(values))
-        tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
+        tangents = {}
+        for one in parameters:
+            tangents[one.key] = tangent = solver.solve(one, list(values), step)
+            # in case that the rest fails or is interrupted
+            say(f"{one.key}: " + ", ".join(f"{name} {value:.10g}" for name, value in tangent.numbers.items()))
         checks = None
         if check:
-            for key, tangent in tangents.items():  # in case that a flow of the check does not converge
-                say(f"{key}: " + ", ".join(f"{name} {value:.10g}" for name, value in tangent.numbers.items()))
             checks = {
                 one.key: _converged_differences(family, flow, solver.state, one, tangents[one.key], say)
                 for one in parameters

@@ -49,12 +49,11 @@ class SparseLinearisation:
     """The linearisation of a `flow` about its state x, as sparse matrices. `jacobian`: df/dx on rank 0, a sparse matrix
     of SciPy (`unknowns`, `unknowns`), None on others. f is a change of the conserved variables by an explicit step
     (`SteadyFlow`). With a vortex in the far field its circulation is one more unknown, the last one, and its equation
-    is that it is the circulation of the lift. `gradients`: dF/dx of the numbers `wanted`, by full name, (unknowns,).
+    is that it is the circulation of the lift. `gradients`: dF/dx of the forces `wanted`, by full name, (unknowns,).
     Unknowns are ordered by `flat`: variables one after another. `variables`: the number of variables. Each rank finds
     the rows of its own nodes. Collective.
 
-    Raises HiresxError where SciPy is missing, for numbers that are no sums over walls, and for a flow in which results
-    depend on nodes far away."""
+    Raises HiresxError where SciPy is missing, and for a flow in which results depend on nodes far away."""
 
     def __init__(self, flow: SteadyFlow, x: Vector, wanted: Sequence[str]):
         self._flow, self._system, self._solver = flow, flow.system, flow.simulation.solver
@@ -217,13 +216,13 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. The derivatives are central differences. In three dimensions they are
-        one-sided differences, which need half as many evaluations."""
+        nodes of each result. The derivatives are central differences. In inviscid flow in three dimensions they are
+        one-sided differences, which need half as many evaluations. The scheme has kinks at no-slip walls."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
-        one_sided = results(at) if self._dimension == 3 else None
+        one_sided = results(at) if self._dimension == 3 and not self._solver.configuration.viscous else None
 
         def results_at_shift(shifted: tuple[int, ...], group: np.ndarray, by: float) -> list[np.ndarray]:
             state = at.copy()

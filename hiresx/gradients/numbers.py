@@ -23,14 +23,15 @@ def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
     """Return the results `wanted` of the current flow of `simulation`, by full name HISTORY.QUANTITY. A name without
     the history is completed. All ranks must call this. Raises HiresxError for a name that no history has, and for one
     that several histories have."""
-    values = _all(simulation, {name.partition(".")[0] for name in wanted if "." in name} or None)
+    full = all("." in name for name in wanted)
+    values = _all(simulation, {name.partition(".")[0] for name in wanted} if full else None)
     with simulation.comm.together():
         return {name: values[name] for name in (full_name(values, name) for name in wanted)}
 
 
 def shares(simulation: Simulation, wanted: Sequence[str]) -> list[NodeContributions]:
-    """Return the contributions of single nodes to the forces `wanted`, given by full name HISTORY.QUANTITY, for the
-    current flow of `simulation`. Raises HiresxError for other quantities."""
+    """Return the contributions of single nodes to those of the results `wanted` that are forces, given by full name
+    HISTORY.QUANTITY, for the current flow of `simulation`."""
     found, left = [], list(wanted)
     for monitor in simulation.attachments:
         if isinstance(monitor, ForceMonitor):
@@ -41,11 +42,20 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[NodeContributi
             left = [name for name in left if name not in named]
             if mine:
                 found.append(NodeContributions(states, places, {name: named[name] for name in mine}))
-    if left:
-        raise HiresxError(
-            f"--of {left[0]}: the adjoint method is for the forces of [[force]] only", "leave out --adjoint for others"
-        )
     return found
+
+
+def check_forces(simulation: Simulation, wanted: Sequence[str]) -> None:
+    """Raise HiresxError for a result among `wanted`, given by full name HISTORY.QUANTITY, to which no single nodes
+    contribute. All ranks must call this."""
+    forces = {name for of_walls in shares(simulation, wanted) for name in of_walls.values}
+    with simulation.comm.together():
+        for name in wanted:
+            if name not in forces:
+                raise HiresxError(
+                    f"--of {name}: the adjoint method is for the forces of [[force]] only",
+                    "leave out --adjoint for others",
+                )
 
 
 def full_name(values: Mapping[str, float], name: str) -> str:

@@ -19,9 +19,11 @@ COUPLED = 1e-8
 REFINED, CORRECTIONS, TOO_MUCH = 1e-11, 10, 1e-6
 # Nodes of a part, without those beside it, and from which size on entries of the scaled equations join nodes in a part.
 PART, STRONG = 50, 0.1
-# GMRES: its vectors, how often it is started again, and to which share of the right-hand side it solves. Above the last
-# number it has not converged.
-KRYLOV, STARTS, DROP, UNSOLVED = 100, 8, 1e-6, 1e-2
+# In three dimensions factors of more entries take longer than GMRES.
+LARGEST = 1e8
+# GMRES: its vectors, how often it is started again, to which share of the right-hand side it solves, and to which share
+# where it only preconditions. Above the last number it has not converged.
+KRYLOV, STARTS, DROP, ROUGHLY, UNSOLVED = 100, 8, 1e-6, 1e-2, 1e-2
 
 
 class Factors:
@@ -81,16 +83,17 @@ class Factors:
 
 
 class Iterative:
-    """The solver of the transposed equations by GMRES. The preconditioner consists of dense factors of small
-    overlapping parts of the matrix; each unknown takes the solution of its own part: X.-C. Cai & M. Sarkis, SIAM
-    Journal on Scientific Computing 21 (1999) 792. `about`: a description of the factors for messages."""
+    """The solver of the equations with the `matrix` (n, n) by GMRES. The preconditioner consists of dense factors of
+    small overlapping parts of the matrix; each unknown takes the solution of its own part: X.-C. Cai & M. Sarkis, SIAM
+    Journal on Scientific Computing 21 (1999) 792. `variables`: the number of unknowns at each node. `about`: a
+    description of the factors for messages."""
 
     def __init__(self, matrix: Any, variables: int):
         self._linear, self._dense = scipy("sparse.linalg"), scipy("linalg")
-        self._transposed = matrix.T.tocsr()
+        self._matrix, self._transposed = matrix, matrix.T.tocsr()
         self._parts = []
         for unknowns, own in _parts(matrix, variables):
-            factors = self._dense.lu_factor(self._transposed[unknowns][:, unknowns].toarray())
+            factors = self._dense.lu_factor(matrix[unknowns][:, unknowns].toarray())
             self._parts.append((unknowns, unknowns[own], own, factors))
         numbers = sum(len(unknowns) ** 2 for unknowns, *_ in self._parts) / 1e6
         self.about = f"factors of {len(self._parts)} overlapping parts, {numbers:.1f} million numbers, for GMRES"
@@ -98,36 +101,50 @@ class Iterative:
     def adjoint(self, right: np.ndarray) -> np.ndarray:
         """Return the solution (n,) of the linear equations with the transposed matrix and the right-hand side `right`
         (n,), by GMRES. Raises HiresxError if GMRES does not converge."""
-        matrix = self._transposed
-        operator = self._linear.LinearOperator(matrix.shape, self._precondition)
-        found, _ = self._linear.gmres(matrix, right, rtol=DROP, restart=KRYLOV, maxiter=STARTS, M=operator)
-        left = float(np.linalg.norm(matrix @ found - right) / (np.linalg.norm(right) or 1.0))
+        found = self._solve(self._transposed, right, DROP, transposed=True)
+        left = float(np.linalg.norm(self._transposed @ found - right) / (np.linalg.norm(right) or 1.0))
         if not left <= UNSOLVED:
             raise HiresxError(
                 f"GMRES with the factors of {len(self._parts)} parts leaves {left:.2g} of the adjoint equations in "
                 f"{KRYLOV * STARTS} products",
                 "leave out --adjoint; in plane flow a machine with more memory holds the factors of the whole",
             )
+        return found
+
+    def direct(self, right: np.ndarray) -> np.ndarray:
+        """Return an approximate solution (n,) of the linear equations with the matrix itself and the right-hand side
+        `right` (n,), by GMRES."""
+        return self._solve(self._matrix, right, ROUGHLY, transposed=False)
+
+    def _solve(self, matrix: Any, right: np.ndarray, drop: float, transposed: bool) -> np.ndarray:
+        def precondition(values: np.ndarray) -> np.ndarray:
+            return self._precondition(values, transposed)
+
+        operator = self._linear.LinearOperator(matrix.shape, precondition)
+        found, _ = self._linear.gmres(matrix, right, rtol=drop, restart=KRYLOV, maxiter=STARTS, M=operator)
         return np.asarray(found)
 
-    def _precondition(self, values: np.ndarray) -> np.ndarray:
+    def _precondition(self, values: np.ndarray, transposed: bool) -> np.ndarray:
         found = np.zeros(values.size)
         for unknowns, mine, own, factors in self._parts:
-            found[mine] = self._dense.lu_solve(factors, values.ravel()[unknowns], check_finite=False)[own]
+            right = values.ravel()[unknowns]
+            found[mine] = self._dense.lu_solve(factors, right, trans=int(transposed), check_finite=False)[own]
         return found
 
 
 def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> Factors | Iterative:
     """Return the solver of the linear equations with the sparse `matrix` (n, n). Its unknowns are ordered by variable,
-    of which there are `variables`; there may be one more unknown at the end. In plane flow (`dimensions` below 3) the
-    whole matrix is factorised if the factors fit into memory. Otherwise the solver is iterative, and `say` is called
-    with the reason."""
-    if dimensions < 3:
-        factors = Factors(matrix, variables)
-        if factors.bytes <= SHARE * host_memory():
-            return factors
+    of which there are `variables`; there may be one more unknown at the end. The whole matrix is factorised if the
+    factors fit into memory and, in three `dimensions`, have no more than `LARGEST` entries. Otherwise the solver is
+    iterative, and `say` is called with the reason."""
+    factors = Factors(matrix, variables)
+    if factors.bytes > SHARE * host_memory():
         needed, there = in_bytes(factors.bytes), in_bytes(host_memory())
         say(f"factors of the whole would take about {needed} of {there}: GMRES instead")
+    elif dimensions == 3 and factors.numbers > LARGEST:
+        say(f"factors of the whole would have {factors.numbers / 1e6:.0f} million numbers: GMRES instead")
+    else:
+        return factors
     return Iterative(matrix, variables)
 
 

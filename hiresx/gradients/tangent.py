@@ -11,11 +11,13 @@ by a factor of a thousand and more where these flows are computed in extended pr
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hiresx.case import Case
 from hiresx.case.implicit_table import more_solved
 from hiresx.equations.storage import EXTENDED
 from hiresx.errors import HiresxError
+from hiresx.gradients import numbers
 from hiresx.gradients.flow import ONCE, Say, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, Parameter
 from hiresx.time.gmres import FlexibleGmres
@@ -29,8 +31,7 @@ POINTS = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
 STEP = 3e-4
 # A step is at most this share of the parameter.
 LARGEST = 5e-4
-# For residuals in extended precision: the share of the step, which becomes a power of two, so that the parameter is
-# shifted without round-off, and how much further the linear equations are solved.
+# In extended precision: the share of that change, and how much further the linear equations are solved.
 FINER, FURTHER = 1 / 4, 1e-3
 # The backend with kernels in extended precision: packs of such numbers do not exist.
 EXTENDED_BACKEND = "emulated"
@@ -98,13 +99,14 @@ class TangentSolver:
         return self._x
 
     def solve(self, parameter: Parameter, wanted: Sequence[str], step: float | None) -> Tangent:
-        """Return the derivatives of the flow and of the results `wanted` (by full name) with respect to `parameter`.
-        `step`: the change of the parameter in the finite differences; None: it is chosen from the derivative of the
-        flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
-        system, y = self._system, self._system.vector()
-        first = step or (LARGEST * abs(parameter.value) or STEP)
+        """Return the derivatives of the flow and of the results `wanted` (by full name, HISTORY.QUANTITY) with respect
+        to `parameter`. `step`: the absolute change of the parameter in the finite differences; None: it is chosen from
+        the derivative of the flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does
+        not converge."""
+        system = self._system
+        first = step or _power_of_two(LARGEST * abs(parameter.value) or STEP)
         differences = Differences(self._family, self._flow, parameter, first, self._extended)
-        left, products = 1.0, 0
+        y, left, products = differences.vector(), 1.0, 0
         try:
             size = self._tangent_residual(differences, y)
             if size * first <= ROUND_OFF * system.norm(self._x):  # the flow does not depend on it
@@ -112,7 +114,7 @@ class TangentSolver:
             if size > 0:
                 left, products = self._improve(differences, y, size, roughly=step is None)
                 if step is None:
-                    step = self._step(parameter, y)
+                    step = self._step(parameter, differences.rounded(y))
                     if step != first:
                         differences.close()
                         differences = Differences(self._family, self._flow, parameter, step, self._extended)
@@ -120,6 +122,7 @@ class TangentSolver:
                     products += more
             # Without a move a subclass has nothing to correct but round-off, which would look like an influence.
             found = (type(self) if size > 0 else TangentSolver)._numbers(self, differences, y, wanted)
+            y = differences.rounded(y)
         finally:
             differences.close()
         with self._flow.comm.together():
@@ -128,17 +131,21 @@ class TangentSolver:
 
     def _solve(self) -> int:
         """Compute an update of y from the right-hand side r(y). Returns the products made."""
-        return self._gmres(self._product, self._flow.linear.precondition, self._right, ONCE, self._update)[1]
+        return self._gmres(self._product, self._precondition, self._right, ONCE, self._update)[1]
+
+    def _precondition(self, x: Vector, into: Vector) -> None:
+        """Compute the product of x with an approximate inverse of -df/dx."""
+        self._flow.linear.precondition(x, into)
 
     def _numbers(self, differences: "Differences", y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         """Return the derivatives of numbers with the flow's derivative y."""
         return differences.numbers(self._x, y, wanted)
 
     def _step(self, parameter: Parameter, y: Vector) -> float:
-        """Return the step in which the flow changes by `STEP`."""
+        """Return the step in which the flow changes by `STEP`, with its derivative y."""
         largest = self._flow.linear.largest
-        step = STEP * largest(self._x)[0] / largest(y)[0]
-        return min(step, LARGEST * abs(parameter.value)) if parameter.value else step
+        step = STEP * (FINER if self._extended else 1.0) * largest(self._x)[0] / largest(y)[0]
+        return _power_of_two(min(step, LARGEST * abs(parameter.value)) if parameter.value else step)
 
     def _tangent_residual(self, differences: "Differences", y: Vector) -> float:
         """Put r(y) into the right-hand side, and return its norm."""
@@ -152,7 +159,7 @@ class TangentSolver:
     def _improve(self, differences: "Differences", y: Vector, size: float, roughly: bool = False) -> tuple[float, int]:
         """Improve y until |r(y)| / `size` is small enough or does not decrease any more. `roughly`: whether the weaker
         limit for the choice of a step is used. Returns (|r(y)| / `size` at the end, number of products)."""
-        system, products, idle, before = self._system, 0, 0, math.inf
+        products, idle, before = 0, 0, math.inf
         left = self._tangent_residual(differences, y) / size
         for _ in range(CALLS):
             if left <= ROUGHLY if roughly else self._is_solved(left, before):
@@ -162,7 +169,7 @@ class TangentSolver:
             products += self._solve()
             after = self._correct(differences, y) / size
             if after >= left:  # round-off of the differences
-                system.axpy(-1.0, self._update, y)
+                differences.add(-1.0, self._update, y)
                 break
             idle = idle + 1 if after > 0.7 * left else 0
             if left < SMALL and after > 0.5 * left:
@@ -177,16 +184,22 @@ class TangentSolver:
         kink, the multiple is far from 1."""
         system, before = self._system, self._before
         system.copy(self._right, before)
-        system.axpy(1.0, self._update, y)
+        differences.add(1.0, self._update, y)
         after = self._tangent_residual(differences, y)
         system.combine(-1.0, self._right, 1.0, before)
         change = system.dot(before, before)
         more = system.dot(before, self._right) / change if change > 0 else 0.0
         if abs(more) > WORTH:
-            system.axpy(more, self._update, y)
+            differences.add(more, self._update, y)
             system.scale(1 + more, self._update)
             after = self._tangent_residual(differences, y)
         return after
+
+
+def _power_of_two(step: float) -> float:
+    """Return the largest power of two up to `step`. It shifts the parameter without round-off, and is the same for
+    another derivative of the flow that is as rough."""
+    return 2.0 ** math.floor(math.log2(step))
 
 
 def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: str) -> None:
@@ -207,47 +220,13 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 class Differences:
     """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
     which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
-    same shapes as the state of `flow`. `extended`: whether residuals are computed by four more flows in extended
-    precision, with a smaller step. Collective. Raises HiresxError if one of the cases has another grid."""
+    same shapes as the state of `flow`. `extended`: whether these flows, and the derivative of the flow, are computed in
+    extended precision. Collective. Raises HiresxError if one of the cases has another grid."""
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float, extended: bool = False):
         self.parameter, self.step = parameter, step
-        self._measured = _ShiftedFlows(family, flow, parameter, step, flow.backend)
-        self._solved = self._measured
-        if extended:
-            step = 2.0 ** math.floor(math.log2(step * FINER))
-            self._solved = _ShiftedFlows(family, flow, parameter, step, EXTENDED_BACKEND, EXTENDED)
-
-    def close(self) -> None:
-        """Free the resources of the flows with shifted parameter."""
-        for shifted in dict.fromkeys((self._measured, self._solved)):  # a set would differ in order between ranks
-            shifted.close()
-
-    def residual(self, x: Vector, y: Vector, into: Vector) -> None:
-        """Compute d/dt f(x + t y, p + t) at t = 0, where f is the residual and p the parameter, and store it in the
-        vector `into`."""
-        self._solved.residual(x, y, into)
-
-    def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return the derivatives d/dt at t = 0 of the results `wanted` (by full name) of the flow x + t y, in the case
-        with the parameter p + t."""
-        return self._measured.numbers(x, y, wanted)
-
-
-class _ShiftedFlows:
-    """Flows of four cases, in which `parameter` is shifted by multiples of `step`, on the backend named `backend`.
-    `precision`: that of the arithmetic and of the states, if it is not that of the case."""
-
-    def __init__(
-        self,
-        family: CaseFamily,
-        flow: SteadyFlow,
-        parameter: Parameter,
-        step: float,
-        backend: str,
-        precision: str | None = None,
-    ):
-        self._step, self._given = step, flow.system
+        self._given, self._comm = flow.system, flow.comm
+        backend, precision = (EXTENDED_BACKEND, EXTENDED) if extended else (flow.backend, None)
         with flow.comm.together():
             cases = [family.with_shift(parameter, n * step, krylov=1, precision=precision) for n, _ in POINTS]
         self._flows = [SteadyFlow(case, backend, flow.comm) for case in cases]
@@ -258,14 +237,30 @@ class _ShiftedFlows:
                     f"--by {parameter.key}: the grid has other numbers of nodes a step {step:.3g} away",
                     "name a key that moves the nodes of the grid, not one that adds some",
                 )
-        self._system = self._given if precision is None else self._flows[0].system
+        self._system = self._flows[0].system if extended else self._given
         self._at, self._found = self._system.vector(), self._system.vector()
 
     def close(self) -> None:
+        """Free the resources of the flows with shifted parameter."""
         for flow in self._flows:
             flow.close()
 
+    def vector(self) -> Vector:
+        """Return a new vector of zeros for the derivative y of the flow, in the precision of these flows. It can also
+        be used by the differences with another step."""
+        return self._system.vector()
+
+    def add(self, a: float, update: Vector, y: Vector) -> None:
+        """Add a multiple of `update`, a vector of the flow itself, to y: y = a `update` + y."""
+        self._system.axpy(a, _as_vector_of(self._system, self._given, update), y)
+
+    def rounded(self, y: Vector) -> Vector:
+        """Return y as a vector of the flow itself."""
+        return _as_vector_of(self._given, self._system, y)
+
     def residual(self, x: Vector, y: Vector, into: Vector) -> None:
+        """Compute d/dt f(x + t y, p + t) at t = 0, where f is the residual and p the parameter, and store it in the
+        vector `into`."""
         found = _as_vector_of(self._system, self._given, into)
         self._system.scale(0.0, found)
         for weight, flow in self._shift(x, y):
@@ -275,24 +270,32 @@ class _ShiftedFlows:
             self._given.scatter(self._system.gather(found), into)
 
     def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        found = dict.fromkeys(wanted, 0.0)
+        """Return the derivatives d/dt at t = 0 of the results `wanted` (by full name) of the flow x + t y, in the case
+        with the parameter p + t. Of a force, the contributions of each node are subtracted before they are summed up,
+        in the precision of these flows. Other results are in FP64."""
+        found: dict[str, Any] = {}
         for weight, flow in self._shift(x, y):
-            for name, value in flow.measure(self._at, wanted).items():
-                found[name] += weight * value
-        return found
+            flow.put(self._at)
+            forces = {k: v for of_walls in numbers.shares(flow.simulation, wanted) for k, v in of_walls.values.items()}
+            others = [name for name in wanted if name not in forces]
+            values = forces | (numbers.measure(flow.simulation, others) if others else {})
+            found = {name: weight * values[name] + found.get(name, 0.0) for name in wanted}
+        sums = self._comm.sum([found[name].sum() for name in forces])
+        return found | dict(zip(forces, sums.astype(float).tolist(), strict=True))
 
     def _shift(self, x: Vector, y: Vector) -> Iterator[tuple[float, SteadyFlow]]:
-        """Yield each flow with its weight in the difference, while `_at` is the state x + n `step` y."""
-        system = self._system
-        x, y = (_as_vector_of(system, self._given, vector) for vector in (x, y))
+        """Yield each flow with its weight in the difference, while `_at` is the state x + n `step` y. `y`: a vector of
+        `vector`."""
+        x = _as_vector_of(self._system, self._given, x)
         for (n, factor), flow in zip(POINTS, self._flows, strict=True):
-            system.copy(x, self._at)
-            system.axpy(n * self._step, y, self._at)
-            yield factor / self._step, flow
+            self._system.copy(x, self._at)
+            self._system.axpy(n * self.step, y, self._at)
+            yield factor / self.step, flow
 
 
 def _as_vector_of(system: System, given: System, x: Vector) -> Vector:
-    """Return the vector x of the system `given` as one of `system`, which may have other number types."""
+    """Return the vector x of the system `given` as one of `system`, which may have other number types. Numbers beyond
+    FP64 are lost."""
     if system is given:
         return x
     found = system.vector()

@@ -33,8 +33,8 @@ class DoubledLine:
 
 def doubled_line(block: Block) -> DoubledLine | None:
     """Return the pair of neighbouring grid lines (planes in three dimensions) of a block that coincide at the largest
-    fraction of their nodes; None if no two have coincident nodes. The end nodes of the lines (the border nodes of the
-    planes) are not considered, since a face or its edge may be collapsed."""
+    fraction of their nodes; None if no two have coincident nodes. The first and the last nodes of the lines (the nodes
+    at the edges of the planes) are not considered, since they lie on faces of the block that may be collapsed."""
     found: list[DoubledLine] = []
     thick = [d for d in block.active if block.size[d] > 2]  # a block of two equal planes is a plane grid
     for d in thick:

@@ -474,13 +474,14 @@ def far_field(
     observers: np.ndarray,
     stream: fwh.Stream,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sound pressure p' (m, k) at m observers outside a surface, by the equation of Ffowcs Williams and
-    Hawkings (`hiresx.post.fwh`), and its k times. These are all times at which every observer receives sound from the
-    whole surface. All quantities are in the scales of the case. `time` (times,): equally spaced times of the samples.
-    `rho`, `pressure` (times, n) and the total `velocity` (times, n, 3): the flow at the n points of the surface.
-    `observers` (m, 3): coordinates. `stream`: the flow outside. Samples are interpolated by polynomials of degree 7.
-    For a `plane` surface they are transformed to frequencies (`hiresx.post.fwh_plane`). The result is (times, p').
-    Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples."""
+    """Return k times (k,) and the sound pressure p' (m, k) at these times and m observers outside a surface, by the
+    equation of Ffowcs Williams and Hawkings (`hiresx.post.fwh`). The times are all times at which every observer
+    receives sound from the whole surface. All quantities are in the scales of the case. `surface`: the points, normals
+    and areas. `time` (times,): equally spaced times of the samples. `rho`, `pressure` (times, n) and the total
+    `velocity` (times, n, 3): the flow at the n points of the surface. `observers` (m, 3): coordinates. `stream`: the
+    flow outside. Samples are interpolated by polynomials of degree 7. For a `plane` surface they are transformed to
+    frequencies (`hiresx.post.fwh_plane`). Raises HiresxError for a stream that is not subsonic, for samples at unequal
+    intervals, and for too few samples."""
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return rho[:, some], velocity[:, some], pressure[:, some]

@@ -18,7 +18,7 @@ SHOWN = 4
 
 def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the name and the xarray node of the only block in `tree`, the fields of a run. `what`: the name of the
-    analysis, for error messages. `case`: the case of the run, with all default values. Raises HiresxError for several
+    analysis, for error messages. `case`: the case of the run, with defaults filled in. Raises HiresxError for several
     blocks, and for a case with levels of refinement."""
     blocks = list(tree.children.items())
     if case.get("refine"):
@@ -58,7 +58,7 @@ def axes(
     averaged: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[int, np.ndarray]:
     """Return the homogeneous axes of arrays (nk, nj, ni), 0 for k to 2 for i, with the vector (3,) from node to node
-    along each axis. A direction is homogeneous if it is periodic and uniform. `case`: the case with all default values.
+    along each axis. A direction is homogeneous if it is periodic and uniform. `case`: the case with defaults filled in.
     `coordinates`: x, y and z, each (nk, nj, ni). `over`: the index directions to average over, such as "i,k"; by
     default all homogeneous ones. `averaged`: directions over which the run has already averaged (key `average.over`):
     for each letter a dictionary whose entry "step" is the vector from node to node. Raises HiresxError for a direction
@@ -85,7 +85,7 @@ def axes(
 
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
     """Return the range of distinct nodes along each homogeneous direction, as a slice by index direction ("i", "j" or
-    "k"). If the last node is the periodic image of the first, it is left out. `case`: the case with all default values.
+    "k"). If the last node is the periodic image of the first, it is left out. `case`: the case with defaults filled in.
     `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from node to node. `shape`: (nk, nj, ni)."""
     grid = case.get("grid") or {}
     periods = grid.get("period") or {}

@@ -98,7 +98,7 @@ def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> n
     """Return the axes of coordinates at a wall, as unit vectors (3, 3), one in each row. The first is along the wall:
     the x axis projected onto it, or the z axis if x is nearly normal to the wall. The second is the normal, and the
     third is perpendicular to both. The wall is the first one at an end of the index direction `axis` (0: k, 1: j, 2:
-    i). `case`: the case with all default values. `place`: the operator for derivatives, from whose grid metrics the
+    i). `case`: the case with defaults filled in. `place`: the operator for derivatives, from whose grid metrics the
     normal follows. Raises HiresxError if there is no wall."""
     walls = _ends(case, axis)
     if not walls:

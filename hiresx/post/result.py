@@ -24,7 +24,7 @@ class Result:
     - `draw`: a function that makes the figure, within the context of `style`.
     - `more`: functions that write further files, by the end of their names (such as "_levels.csv").
     - `on_request`: functions for files that `write` makes only if `out` names one, by the end of their names.
-    - `case`: the case of the run, with all default values, which may define another symbol for the length L.
+    - `case`: the case of the run, with defaults filled in, which may define another symbol for the length L.
     - `replaced`: existing files that `write` has replaced."""
 
     name: str

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class WallFlow:
     """Samples of the flow at n nodes on the walls of the `[[force]]` table `spec`, in the order of block, k, j, i.
-    `case`: the case with all default values. `blocks`: names of all blocks. `where` (4, n): the number of the block and
+    `case`: the case with defaults filled in. `blocks`: names of all blocks. `where` (4, n): the number of the block and
     the indexes i, j, k of each node. `places` (3, n): its coordinates, in units of the length scale L. `normals` (3,
     n): the unit normals of the wall that point out of the gas. `steps` and `times` (samples,): the step number and the
     time of each sample. `sample(m)` returns sample number m as arrays (n,) by the names of `wall_nodes.COLUMNS`."""

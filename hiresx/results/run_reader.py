@@ -53,7 +53,7 @@ class Run:
 
     @cached_property
     def case(self) -> dict[str, Any]:
-        """The case of the run as nested dictionaries, with all default values written out."""
+        """The case of the run as nested dictionaries, with defaults filled in written out."""
         found = self.record.get("case")
         return found if found else field_file.describe(field_file.last(self.path))["case"]
 

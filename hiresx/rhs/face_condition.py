@@ -156,7 +156,8 @@ class FaceCondition:
 
     def stress(self) -> None:
         """Set the field `entropic_stress` of the regularised scheme, a symmetric tensor that spreads shocks, in the
-        ghost layers, where the condition does more than mirror every component."""
+        ghost layers. By default every component is already mirrored at the face. This method is for conditions that
+        need other values, such as opposite signs."""
 
     def rate(self) -> None:
         """Correct the inviscid right-hand side at the nodes on the face according to the boundary condition."""

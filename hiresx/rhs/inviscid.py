@@ -21,10 +21,10 @@ _GAS = len(GAS_CONSERVED)
 
 def flux_fields(layout: Layout) -> dict[str, str]:
     """Return which fields (arrays at the nodes) the inviscid fluxes read besides the flow: a dictionary from the names
-    of kernel arguments to the names of fields. The argument `fields` is the entropic stress or pressure of the
-    regularised scheme (`hiresx.rhs.terms.entropic_pressure`), or the values at the nodes that a numerical flux declares
-    to read, such as the jumps of the eigenvalues for `roe_h`. The argument `sensor` is the shock sensor of the hybrid
-    scheme. `layout`: the fields of the run."""
+    of kernel arguments to the names of fields. The kernel argument "fields", if the result has it, is the entropic
+    stress or pressure of the regularised scheme (`hiresx.rhs.terms.entropic_pressure`), or the values at the nodes that
+    a numerical flux declares to read, such as the jumps of the eigenvalues for `roe_h`. The kernel argument "sensor" is
+    the shock sensor of the hybrid scheme. `layout`: the fields of the run."""
     before = "entropic_stress", "entropic_pressure", "jumps_across"
     of_flux = next((name for name in before if layout.has(name)), "flux_fields")
     read = {"fields": of_flux, "sensor": "shock_sensor"}

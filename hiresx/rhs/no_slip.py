@@ -94,8 +94,9 @@ class NoSlip(FaceCondition):
             values.launch(self._launch, clock, share)
 
     def node(self) -> None:
-        """Set velocity and temperature at the nodes of the wall after the state was prescribed, for instance
-        initially."""
+        """Set velocity and temperature at the nodes of the wall when a state was given, such as the initial flow. The
+        velocity is that of the wall. The temperature is that of the wall or, without a given temperature, follows from
+        the nodes inside and the heat flux, which is 0 at an adiabatic wall."""
         if self._temperature:
             self.stage_node()
             return

@@ -107,9 +107,9 @@ def wall_facets(whole: Decomposition) -> np.ndarray:
 
 
 def images(whole: Decomposition) -> list[Motion]:
-    """Return the motions from a point to its periodic images in the grid `whole`, from which the distance to the walls
-    is measured as well. The first one is the identity. The others are products of the motions of periodic connections,
-    in which each motion or its inverse occurs at most once."""
+    """Return the motions from a point to its periodic images in the grid `whole`. The distance of a point to the walls
+    is the smallest of the distances of these images. The first one is the identity. The others are products of the
+    motions of periodic connections, in which each motion or its inverse occurs at most once."""
     generators: list[Motion] = []
     for c in whole.connections:
         known = [m for g in generators for m in (g, g.inverse)]

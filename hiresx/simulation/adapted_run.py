@@ -41,8 +41,8 @@ class Adaptations:
 
     @classmethod
     def of(cls, ground: Domain) -> "Adaptations | None":
-        """Return the record of refinement changes for a run that begins with the blocks `ground`; None if its tiles do
-        not change."""
+        """Return the record of refinement changes for a run that begins with the grid `ground` and its boxes of finer
+        grid (tiles); None if the tiles do not change during the run."""
         if ground.hierarchy is None:
             return None
         made = cls()

@@ -124,10 +124,11 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """Return the record number `number` of a change of the division of the grid among ranks, after which `solver`
-        continues. `reason`: why the blocks were divided again. `before`, `weights`: relative speeds of the ranks
-        assumed before and now. `plan`: the division that was chosen. `seconds`: duration of the change. All ranks must
-        call this."""
+        """Return the record of a change of the division of the grid among ranks, after which `solver` continues.
+        `number`: the number of this record. `reason`: why the blocks were divided again. `before`, `weights`: relative
+        speeds of the ranks assumed before and now; None for equal speeds or a division by a function of the user.
+        `plan`: the division that was chosen from measured speeds; None if speeds were not compared. `seconds`: duration
+        of the change. All ranks must call this."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)

@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.base.arrays import Reals
 from hiresx.equations.storage import SweepPrecision, packed_reals
 
-_KINDS = {"fp64": np.float64, "fp32": np.float32}
+_KINDS = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float32}
 
 
 def in_grid_order(array: np.ndarray) -> np.ndarray:

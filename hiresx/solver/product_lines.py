@@ -26,7 +26,7 @@ class ProductLines(ProductSweeps):
         """Store the data of the current state from which products with matrix blocks are computed, and factorise the
         block-tridiagonal matrices of the grid lines. `over_cfl`: 1/CFL. `over_time`: the coefficient of the unknown
         state in the equations of the time step, 0 in steady flow."""
-        self._record()
+        self._record(over_cfl, over_time)
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             if len(faces.nodes):
                 self._program.launch(
@@ -42,7 +42,7 @@ class ProductLines(ProductSweeps):
             yield self._call(
                 "product_right", s, nodes_of_lines(s, direction), ("records", "right", "update"), direction=direction,
                 rows=nj, columns=ni, length=s.size[direction], parity=parity, colour=colour,
-                first=self._colours.of_first(s, direction),
+                first=self._colours.of_first(s, direction), inverse_reynolds=self._inverse_reynolds,
             )  # fmt: skip
 
     def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:

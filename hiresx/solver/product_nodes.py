@@ -21,16 +21,23 @@ class ProductNodes(ProductSweeps):
     (`SweepInputs`). `faces`: for each block of this rank the stored matrix blocks of nodes on faces with boundary
     conditions. Collective."""
 
+    @property
+    def _is_split(self) -> bool:
+        """Whether the products are those of a split Jacobian (kernels/implicit/split_jacobian.h)."""
+        return "split_sweep" in self._products.signatures
+
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Store the data of the current state from which products with matrix blocks are computed, and compute and
-        invert the diagonal matrix block of each node. `over_cfl`: 1/CFL, and `over_time`: the coefficient of the
-        unknown state in the equations of the time step (0 in steady flow); both contribute to the diagonal blocks."""
-        self._record()
+        invert the diagonal matrix block of each node; with a split Jacobian only of nodes with conditions. `over_cfl`:
+        1/CFL, and `over_time`: the coefficient of the unknown state in the equations of the time step (0 in steady
+        flow); both contribute to the diagonal blocks."""
+        self._record(over_cfl, over_time)
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
-            for colour in (0, 1):
+            for colour in () if self._is_split else (0, 1):
                 self._products.run(
                     self._of_colour(
-                        "diagonal_blocks", s, colour, _FIELDS[:2], over_cfl=over_cfl, over_time=over_time
+                        "diagonal_blocks", s, colour, _FIELDS[:2], over_cfl=over_cfl, over_time=over_time,
+                        inverse_reynolds=self._inverse_reynolds,
                     )
                 )  # fmt: skip
             self._program.launch(
@@ -40,7 +47,7 @@ class ProductNodes(ProductSweeps):
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
         """Yield one array (row, column, k, j, i) on the host: the inverses of the diagonal matrix blocks of the nodes
-        of block number `n` of this rank."""
+        of block number `n` of this rank. With a split Jacobian they are 0 at nodes without conditions."""
         s = self._blocks.states[n]
         variables = s.equations.variables
         backend = self._blocks.backend
@@ -49,7 +56,10 @@ class ProductNodes(ProductSweeps):
         yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
 
     def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:
-        yield self._of_colour("product_sweep", s, colour, _FIELDS)
+        if self._is_split:
+            yield self._of_colour("split_sweep", s, colour, ("records", "right", "update"))
+        else:
+            yield self._of_colour("product_sweep", s, colour, _FIELDS, inverse_reynolds=self._inverse_reynolds)
 
     def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:
         if len(faces.colours[colour]):

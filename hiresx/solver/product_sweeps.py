@@ -5,9 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
-from hiresx.equations.storage import STORAGE, record_numbers
+from hiresx.equations.storage import STORAGE, Precision, record_numbers
 from hiresx.equations.system import recorded_terms
 from hiresx.solver.block_arguments import of_flow
 from hiresx.solver.face_blocks import FaceBlocks
@@ -23,7 +25,9 @@ class ProductSweeps(Sweeps, ABC):
         super().__init__(given)
         self._faces, blocks, chosen = faces, given.blocks, given.configuration
         self._precision = chosen.sweep_precision
-        self._products = blocks.compile_kernels(replace(chosen, program="products", precision=self._precision))
+        self._real: Precision = "fp64" if self._precision == "fp64" else "fp32"
+        self._products = blocks.compile_kernels(replace(chosen, program="products", precision=self._real))
+        self._scale = self._scale_of_areas() if self._precision == "fp16" else 1.0
         variables, terms = blocks.equations.variables, recorded_terms(chosen.turbulence)
         # for each field of the sweeps, the numbers of a node
         self._numbers = {
@@ -31,20 +35,29 @@ class ProductSweeps(Sweeps, ABC):
             "update": variables,
         }  # fmt: skip
 
-    def _record(self) -> None:
-        """Record the current state."""
+    def _record(self, over_cfl: float, over_time: float) -> None:
+        """Record the current state, with the contributions to the diagonal blocks that `factor` describes."""
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
-            common = {"sv": s.variable_stride, "records": s.array("sweep_records")}
+            common = {"sv": s.variable_stride, "records": s.array("sweep_records"), "scale": self._scale}
             self._program.launch(
                 "record_nodes", s.shape[::-1], o=0, sj=s.strides[1], sk=s.strides[2], q=s.q, m=s.metrics,
-                jacobian=s.jacobian, **common,
+                jacobian=s.jacobian, inverse_reynolds=self._inverse_reynolds, **s.derivative_strides, **common,
             )  # fmt: skip
             common |= {**s.place, "numbers": faces.numbers}
-            self._program.launch("record_steps", s.size, jacobian=s.jacobian, dt=s.dt, **common)
+            self._program.launch(
+                "record_steps", s.size, jacobian=s.jacobian, dt=s.dt, over_cfl=over_cfl, over_time=over_time, **common
+            )
             if "record_turbulence" in self._program.signatures:
                 self._program.launch(
-                    "record_turbulence", s.size, inverse_reynolds=self._inverse_reynolds, **of_flow(s), **common
-                )
+                    "record_turbulence", s.size, inverse_reynolds=self._inverse_reynolds,
+                    **of_flow(s), **{name: value for name, value in common.items() if name != "scale"},
+                )  # fmt: skip
+
+    def _scale_of_areas(self) -> float:
+        """Return the power of two that brings the largest component of an area vector to between 2^13 and 2^14."""
+        blocks = self._blocks
+        largest = [np.abs(blocks.host_values(s, s.metrics)).max() for s in blocks.states]
+        return float(2.0 ** (14 - np.frexp(blocks.comm.max([max(largest, default=0.0)])[0])[1]))
 
     def _prepare_alone(self, turn: int) -> Callable[[], None]:
         assert self._copies is not None
@@ -85,9 +98,9 @@ class ProductSweeps(Sweeps, ABC):
         self, kernel: str, s: BlockState, extent: tuple[int, int, int], fields: Sequence[str], **given: float
     ) -> Call:
         """Return the launch of a kernel over nodes of a part, with these fields of the sweeps."""
-        kind = STORAGE[self._precision].real
+        kind = STORAGE[self._real].real
         arrays = {name: s.view(f"sweep_{name}", self._numbers[name], kind) for name in fields}
         return self._products.call(
             kernel, extent, **s.place, **s.derivative_strides, sv=s.variable_stride,
-            inverse_reynolds=self._inverse_reynolds, **arrays, **given,
+            **arrays, **given,
         )  # fmt: skip

@@ -31,7 +31,37 @@ struct StegerWarming {
         f[4] = b * (real(0.5) * total * (s.u * s.u + s.v * s.v + s.w * s.w) + push * volume
                     + acoustic * a2 * real(1.0 / (HX_GAMMA - 1.0)));
     }
+    // The derivative of the flux along a change of the state
+    template <int side, class T> HD static FluxChange<T> change(const StateChange<T> &c, const T *m, T area, T inverse_area) {
+        const Primitive<T> &s = c.state;
+        const T over = reciprocal_root(c.square), a = c.square * over, changed = real(0.5) * over * c.of_square;
+        const T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w, of_volume = m[0] * c.u + m[1] * c.v + m[2] * c.w;
+        T l[3], d[3];
+        for (int k = 0; k < 3; ++k) {
+            const real sound = k == 0 ? 0 : k == 1 ? 1 : -1;
+            const T speed = a * area, lambda = volume + sound * speed, rate = of_volume + sound * (changed * area);
+            if constexpr (HX_FLUX_SMOOTHING > 0.0) {
+                const T delta = real(HX_FLUX_SMOOTHING) * speed, size = square_root(lambda * lambda + delta * delta);
+                const T of_size = (lambda * rate + delta * (real(HX_FLUX_SMOOTHING) * (changed * area))) / size;
+                l[k] = real(0.5) * (lambda + real(side) * size), d[k] = real(0.5) * (rate + real(side) * of_size);
+            } else {
+                const auto below = lambda < T(real(0));
+                l[k] = side > 0 ? select(below, T(real(0)), lambda) : select(below, lambda, T(real(0)));
+                d[k] = side > 0 ? select(below, T(real(0)), rate) : select(below, rate, T(real(0)));
+            }
+        }
+        const T acoustic = l[1] + l[2], of_acoustic = d[1] + d[2], b = s.rho * real(0.5 / HX_GAMMA), of_b = c.rho * real(0.5 / HX_GAMMA);
+        const T total = real(2) * gas_gamma_1 * l[0] + acoustic, flow = b * total;
+        const T jump = l[1] - l[2], ba = b * a, push = inverse_area * (ba * jump);
+        return {
+            b * (real(2) * gas_gamma_1 * d[0] + of_acoustic) + of_b * total, flow,
+            inverse_area * (ba * (d[1] - d[2]) + (of_b * a + b * changed) * jump),
+            push * of_volume + real(0.5 / (HX_GAMMA - 1.0)) * (of_acoustic * s.p + acoustic * c.p),
+        };
+    }
 };
+#define HX_SPLIT_CHANGE
+#define HX_SPLIT_JACOBIAN
 
 #define HX_SPLIT_FLUX
 typedef StegerWarming flux_splitting;

@@ -45,6 +45,14 @@ template <class T> HD void load_chunk(const real *p, T *found) {
     const real_chunk chunk = *reinterpret_cast<const real_chunk *>(p);
     for (int n = 0; n < of_chunk<real>; ++n) found[n] = chunk.numbers[n];
 }
+// Two numbers of FP32 side by side
+HD void load_pair(const real *p, real *found) {
+    struct alignas(2 * sizeof(real)) pair {
+        real numbers[2];
+    };
+    const pair both = *reinterpret_cast<const pair *>(p);
+    found[0] = both.numbers[0], found[1] = both.numbers[1];
+}
 template <class T> HD void store_chunk_where(bool mask, real *p, const T *given) {
     check_chunk(p);
     real_chunk chunk;
@@ -53,7 +61,15 @@ template <class T> HD void store_chunk_where(bool mask, real *p, const T *given)
 }
 #else
 template <class T> HD void load_chunk(const real *p, T *found) { *found = load<T>(p); }
+HD void load_pair(const real *, real *) {}
 template <class Mask, class T> HD void store_chunk_where(Mask mask, real *p, const T *given) { store_where(mask, p, *given); }
+#endif
+
+// One of a right-hand side, which is not read again soon
+#if defined(HX_CPU)
+template <class T> HD T load_right(const real *p) { return load<T>(p); }
+#else
+template <class T> HD T load_right(const real *p) { return load_once(p); }
 #endif
 
 // use(n, number first + n) for `count` numbers of the node at c, one after the other: whole chunks, or all that the node has
@@ -62,7 +78,7 @@ HD void each_number(const real *numbers, long long sv, long long c, int first, c
     constexpr int size = of_chunk<real>, whole = count / size * size;
     for (int n = 0; n < whole; n += size) {
         T chunk[size];
-        load_chunk(numbers + ((first + n) / size * sv + c) * size, chunk);
+        load_chunk(numbers + (first + n) / size * sv * size + c * size, chunk);
         for (int a = 0; a < size; ++a) use(n + a, chunk[a]);
     }
     for (int n = whole; n < count; ++n) use(n, load<T>(numbers + (first + n) * sv + c));
@@ -74,6 +90,6 @@ template <int count, class T> HD void load_numbers(const real *numbers, long lon
 template <int count, class Mask, class T>
 HD void store_numbers_where(Mask mask, real *numbers, long long sv, long long c, const T *given) {
     constexpr int size = of_chunk<real>, whole = count / size * size;
-    for (int n = 0; n < whole; n += size) store_chunk_where(mask, numbers + (n / size * sv + c) * size, given + n);
+    for (int n = 0; n < whole; n += size) store_chunk_where(mask, numbers + n / size * sv * size + c * size, given + n);
     for (int n = whole; n < count; ++n) store_where(mask, numbers + n * sv + c, given[n]);
 }

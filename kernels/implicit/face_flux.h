@@ -46,6 +46,44 @@ HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, r
     (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f, (void)known;
 #endif
 }
+// Adds the derivative of this flux along a change of one state, the left one if `of_left`, without a model that transports
+// variables: to `change` that with constant viscosity, in which momentum and energy do not depend on the other state, `still`,
+// and to f that of the viscosity.
+template <bool of_left, class T>
+HD void add_viscous_change(const StateChange<T> &c, const T *still, const T *m, T jacobian, real inverse_reynolds, T eddies,
+                           FluxChange<T> &change, T *f) {
+#ifdef HX_VISCOUS
+    const Primitive<T> s = c.state, o = primitive(still);
+    const T scale = inverse_reynolds * jacobian, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
+    const T heated = c.square - gas_gamma * o.p * o.volume;
+    dual<1, T> temperature(c.square - real(0.5) * heated);
+    temperature.slope[0] = real(0.5) * c.of_square;
+    const dual<1, T> laminar = viscosity(temperature) * scale;
+#if HX_EDDY_FIELDS
+    const T eddy = eddies * scale, mu = laminar.value + eddy;
+    const T heat = real(1.0 / HX_PRANDTL) * laminar.value + real(1.0 / HX_EDDY_PRANDTL) * eddy;
+#else
+    const T mu = laminar.value, heat = real(1.0 / HX_PRANDTL) * mu;
+    (void)eddies;
+#endif
+    const real sign = of_left ? 1 : -1;
+    change.along_change = change.along_change + sign * (area2 * mu);
+    change.along_area = change.along_area + sign * real(1.0 / 3.0) * mu * (m[0] * c.u + m[1] * c.v + m[2] * c.w);
+    change.energy = change.energy + sign * real(1.0 / (HX_GAMMA - 1.0)) * area2 * (heat * c.of_square);
+    if (laminar.slope[0].none) return;
+    // jumps from the left to the right
+    const T of_mu = laminar.slope[0].number, jump[3] = {s.u - o.u, s.v - o.v, s.w - o.w};
+    const T across = real(1.0 / 3.0) * (m[0] * jump[0] + m[1] * jump[1] + m[2] * jump[2]), mean[3] = {s.u + o.u, s.v + o.v, s.w + o.w};
+    for (int n = 0; n < 3; ++n) {
+        const T stress = sign * of_mu * (area2 * jump[n] + m[n] * across);
+        f[n + 1] = f[n + 1] + stress;
+        f[4] = f[4] + real(0.5) * mean[n] * stress;
+    }
+    f[4] = f[4] + sign * real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0))) * area2 * of_mu * heated;
+#else
+    (void)c, (void)still, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)change, (void)f;
+#endif
+}
 template <class T, class A>
 HD void face_flux(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, A eddies, T *f,
                   const TransportedConstants<A> &known = TransportedConstants<A>()) {

@@ -32,6 +32,7 @@ HD void column_of(const T *ql, const T *qr, int b, const Flux &flux, dual<1, T> 
 // The derivative by one state of flux(left, right, f), row by row
 template <bool of_left, class T, class Flux>
 HD void columns_of(const T *ql, const T *qr, const Flux &flux, T *block) {
+    ROLLED
     for (int b = 0; b < block_variables; ++b) {
         dual<1, T> f[block_variables];
         column_of<of_left>(ql, qr, b, flux, f);

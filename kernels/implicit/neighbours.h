@@ -7,7 +7,7 @@
 #pragma once
 #include "chunks.h"
 #include "coloured.h"
-#include "small_matrices.h"
+#include "halves.h"
 
 // The words of one neighbour: its entries row by row and, of less than 32 bits, behind them the exponents of the rows. The
 // diagonal block stands ahead of those of all neighbours.
@@ -33,10 +33,6 @@ template <int count> HD node_numbers<count, const swept_real> numbers_at(const r
 union double_bits {
     double number;
     unsigned long long bits;
-};
-union float_bits {
-    float number;
-    unsigned bits;
 };
 
 // The bits of a real, or those of each number of a pack
@@ -122,6 +118,17 @@ template <> HD pack float_of<pack>(word_lanes bits) {
 }
 #endif
 
+// a rounded to FP16, and the bits of that
+template <class T> HD T to_half(T a, word<T> &entry) {
+    const word<T> sign = bits_of(a) >> 63 << 15, size = bits_of(a) << 1 >> 1;
+    const T magnitude = number_of_bits(size), sum = magnitude * real(0x1p24) + real(0x1p52);  // a whole number in its last bits
+    const word<T> rounded = (size + ((1ull << 41) - 1) + (size >> 42 & 1)) >> 42;  // to nearest, ties to even
+    const auto small = magnitude < T(real(0x1p-14));
+    entry = sign | (select(small, bits_of(sum), rounded - (1008u << 10)) & 0x7fffu);
+    const T found = select(small, (sum - real(0x1p52)) * real(0x1p-24), number_of_bits(rounded << 42));
+    return select(a < T(real(0)), -found, found);
+}
+
 // from_kept: the number that the first bits of a word are, those of an entry; to_kept: the number that is kept
 // of a, and its bits
 #if HX_NEIGHBOUR_BITS == 32
@@ -138,24 +145,8 @@ template <> HD pack from_kept<pack>(word_lanes a) { return float_of<pack>((a & 0
 #endif
 // In sums in FP32 the number itself: products of 2^-112 times it with the small updates of a converging run would be less than
 // the least number
-template <> HD float from_kept<float>(word<float> a) {
-#if defined(__CUDA_ARCH__)
-    float found;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(found) : "h"((unsigned short)a));
-    return found;
-#else
-    return float_of<float>(unsigned(int(short(a))) << 13 & 0x8fffe000u) * 0x1p112f;
-#endif
-}
-template <class T> HD T to_kept(T a, word<T> &entry) {
-    const word<T> sign = bits_of(a) >> 63 << 15, size = bits_of(a) << 1 >> 1;
-    const T magnitude = number_of_bits(size), sum = magnitude * real(0x1p24) + real(0x1p52);  // a whole number in its last bits
-    const word<T> rounded = (size + ((1ull << 41) - 1) + (size >> 42 & 1)) >> 42;  // to nearest, ties to even
-    const auto small = magnitude < T(real(0x1p-14));
-    entry = sign | (select(small, bits_of(sum), rounded - (1008u << 10)) & 0x7fffu);
-    const T found = select(small, (sum - real(0x1p52)) * real(0x1p-24), number_of_bits(rounded << 42));
-    return select(a < T(real(0)), -found, found);
-}
+template <> HD float from_kept<float>(word<float> a) { return number_of_half(unsigned(a)); }
+template <class T> HD T to_kept(T a, word<T> &entry) { return to_half(a, entry); }
 #else
 // The largest entry of a row is kept between 64 and 127; the margin is for one that would be rounded to 128.
 constexpr int kept_top = 6, kept_shift = 0;

@@ -16,12 +16,12 @@ HD void add_beyond(const T *own, const recorded_terms<T> &terms, const real *rec
         set_lane(ends, lane, real(at + lane * between == length - 1));
     }
     if (at == 0) {
-        updated_neighbour<T> before(records, x, sv, place + beside[0], d);
+        updated_neighbour<T> before(records, x, sv, place, beside[0], d, 0);
         for (int v = 0; v < block_variables; ++v) before.update[v] = begins * before.update[v];
         add_product<0>(own, terms, before, d, inverse_reynolds, sum);
     }
     if (last >= length - 1) {
-        updated_neighbour<T> behind(records, x, sv, place + beside[1], d);
+        updated_neighbour<T> behind(records, x, sv, place, beside[1], d, 1);
         for (int v = 0; v < block_variables; ++v) behind.update[v] = ends * behind.update[v];
         add_product<1>(own, terms, behind, d, inverse_reynolds, sum);
     }

@@ -4,33 +4,27 @@
 #pragma once
 #include "coloured.h"
 #include "flux_columns.h"
+#include "halves.h"
 #include "records.h"
+#include "split_jacobian.h"
 
-// What of a neighbour's record, at n, the flux through the face along direction d depends on
+// What the flux through the face to a neighbour depends on, besides the state of the node at `at` itself: the state of the
+// neighbour, `beside` it, on a side of direction d, and the area vector and the Jacobian of the face, in one of both records
 template <class T> struct recorded_neighbour {
-    T state[block_variables], area[3], jacobian;
-    HD recorded_neighbour(const real *records, stride sv, long long n, int d) {
-        T along[4];
-        load_numbers<4>(records, sv, n, 0, state);
-        load_numbers<4>(records, sv, n, 4 + 4 * d, along);
-        for (int c = 0; c < 3; ++c) area[c] = along[c];
-        state[4] = d == 0 ? along[3] : load_of_record<T>(records, sv, n, 4);
-        for (int v = 5; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, n, v);
-        jacobian = d == 1 ? along[3] : load_of_record<T>(records, sv, n, record_jacobian);
-    }
-    // of the face between it and the node of the record `own`
-    HD T face_jacobian(const T *own) const { return real(0.5) * (own[record_jacobian] + jacobian); }
-    HD void face_area(const T *own, int d, T *found) const {
-        for (int c = 0; c < 3; ++c) found[c] = real(0.5) * (own[record_areas + 3 * d + c] + area[c]);
+    T state[block_variables], face[4];
+    HD recorded_neighbour(const real *records, stride sv, long long at, int beside, int d, int side) {
+        load_numbers<4>(records, sv, at + beside, 0, state);
+        for (int v = 4; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, at + beside, v);
+        load_face(records, sv, side ? at : at + beside, d, face);
     }
 };
 
 // The same and its update
 template <class T> struct updated_neighbour : recorded_neighbour<T> {
     T update[block_variables];
-    HD updated_neighbour(const real *records, const real *x, stride sv, long long n, int d)
-        : recorded_neighbour<T>(records, sv, n, d) {
-        load_numbers<block_variables>(x, sv, n, 0, update);
+    HD updated_neighbour(const real *records, const real *x, stride sv, long long at, int beside, int d, int side)
+        : recorded_neighbour<T>(records, sv, at, beside, d, side) {
+        load_numbers<block_variables>(x, sv, at + beside, 0, update);
     }
 };
 
@@ -39,15 +33,26 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
 template <int side, class T>
 HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const updated_neighbour<T> &beside, int d,
                          real inverse_reynolds, T *sum) {
+#ifdef HX_SPLIT_CHANGE
+    if constexpr (block_variables == gas_variables) {
+        const T *const m = beside.face, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area, over = reciprocal_root(area2);
+        const StateChange<T> c(beside.state, beside.update);
+        FluxChange<T> change = flux_splitting::template change<side ? -1 : 1>(c, m, area2 * over, over);
+        T f[block_variables];
+        for (int v = 0; v < block_variables; ++v) f[v] = T(real(0));
+        add_viscous_change<side == 0>(c, own, m, beside.face[3], inverse_reynolds, terms.eddies, change, f);
+        change.add_to(c, m, f);
+        for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v] : sum[v] - f[v];
+        return;
+    }
+#endif
     dual<1, T> here[block_variables], there[block_variables], f[block_variables];
-    T area[3];
-    beside.face_area(own, d, area);
     for (int v = 0; v < block_variables; ++v) {
         here[v] = dual<1, T>(own[v]), there[v] = dual<1, T>(beside.state[v]);
         there[v].slope[0] = beside.update[v];
     }
-    flux_along<side == 0>(side ? here : there, side ? there : here, area, beside.face_jacobian(own), inverse_reynolds,
-                          terms.eddies, terms.known, f);
+    flux_along<side == 0>(side ? here : there, side ? there : here, beside.face, beside.face[3], inverse_reynolds, terms.eddies,
+                          terms.known, f);
     for (int v = 0; v < block_variables; ++v) {
         const T change = f[v].slope[0];
         sum[v] = side ? sum[v] + change : sum[v] - change;
@@ -66,24 +71,23 @@ HD_APART void add_product(const real *own, const recorded_terms<real> &terms, co
 template <class T>
 HD void add_along(const T *own, const recorded_terms<T> &terms, const real *records, const real *x, stride sv, long long at,
                   const int *beside, int d, real inverse_reynolds, T *sum) {
-    const updated_neighbour<T> before(records, x, sv, at + beside[0], d), behind(records, x, sv, at + beside[1], d);
+    const updated_neighbour<T> before(records, x, sv, at, beside[0], d, 0), behind(records, x, sv, at, beside[1], d, 1);
     add_product<0>(own, terms, before, d, inverse_reynolds, sum);
     add_product<1>(own, terms, behind, d, inverse_reynolds, sum);
 }
 
 // whole = whole + sign dF/dq by the state of the node itself
 template <int side, class T>
-HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long n, int d,
+HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long at, int beside, int d,
                 real inverse_reynolds, T *whole) {
-    const recorded_neighbour<T> beside(records, sv, n, d);
-    T area[3], block[block_entries];
-    beside.face_area(own, d, area);
-    flux_derivative<side == 1>(side ? own : beside.state, side ? beside.state : own, area, beside.face_jacobian(own),
+    const recorded_neighbour<T> other(records, sv, at, beside, d, side);
+    T block[block_entries];
+    flux_derivative<side == 1>(side ? own : other.state, side ? other.state : own, other.face, other.face[3],
                                inverse_reynolds, terms.eddies, terms.known, block);
     for (int e = 0; e < block_entries; ++e) whole[e] = side ? whole[e] + block[e] : whole[e] - block[e];
 }
 
-#if !HX_STORED_DIRECTIONS
+#if !HX_STORED_DIRECTIONS && !HX_SPLIT_SWEEPS
 // The diagonal blocks of the nodes of one colour that are swept so, as those of implicit_blocks (blocks.h), in the place of their
 // inverses; i counts the places of a colour in a row, which may be one too many.
 VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
@@ -98,16 +102,16 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     for (int e = 0; e < block_entries; ++e) block[e] = T(real(0));
     terms.take_own(own, block);
     if (di != 0) {
-        add_own<0>(own, terms, records, sv, at + node.beside[0], 0, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at + node.beside[1], 0, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at, node.beside[0], 0, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at, node.beside[1], 0, inverse_reynolds, block);
     }
     if (dj != 0) {
-        add_own<0>(own, terms, records, sv, at + node.beside[2], 1, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at + node.beside[3], 1, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at, node.beside[2], 1, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at, node.beside[3], 1, inverse_reynolds, block);
     }
     if (dk != 0) {
-        add_own<0>(own, terms, records, sv, at + node.beside[4], 2, inverse_reynolds, block);
-        add_own<1>(own, terms, records, sv, at + node.beside[5], 2, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at, node.beside[4], 2, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at, node.beside[5], 2, inverse_reynolds, block);
     }
     const T step = own[record_step], on_diagonal = over_cfl + over_time * step / own[record_jacobian];
     for (int e = 0; e < block_entries; ++e) {
@@ -115,6 +119,14 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
         if (e % (block_variables + 1) == 0) block[e] = block[e] + on_diagonal;
     }
     store_numbers_where<block_entries>(step > T(real(0)), inverses, sv, at, block);
+}
+
+// found = (the inverse of the diagonal block of the node at c) rest
+template <class T> HD void multiply_inverse(const real *inverses, stride sv, long long c, const T *rest, T *found) {
+    for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
+    each_number<block_entries, T>(inverses, sv, c, 0, [&](int e, const T &entry) {
+        found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
+    });
 }
 
 // The nodes of one colour, as colour_sweep (nodes.h): i counts the places of a colour in a row, which may be one too many.
@@ -132,11 +144,8 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     if (dj != 0) add_along(own, terms, records, update, sv, at, node.beside + 2, 1, inverse_reynolds, sum);
     if (dk != 0) add_along(own, terms, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
-    for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
-    for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
-    each_number<block_entries, T>(inverses, sv, at, 0, [&](int e, const T &entry) {
-        found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
-    });
+    for (int v = 0; v < block_variables; ++v) rest[v] = load_right<T>(right + v * sv + at) - step * sum[v];
+    multiply_inverse(inverses, sv, at, rest, found);
     store_numbers_where<block_variables>(step > T(real(0)), update, sv, at, found);
 }
 #endif

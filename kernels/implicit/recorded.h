@@ -9,23 +9,78 @@
 #if HX_MATRIX_FREE
 constexpr int record_reals = HX_RECORD_REALS;
 
-// The records of a whole array with its ghosts: state, areas and Jacobian. The step is 0, which is that of nodes that
-// product_sweep leaves out.
-KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<block_variables> q,
-       const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
+HD swept_real &of_record(real *records, stride sv, long long c, int n) {
+    return kept_update(records)[place_of_record<swept_real>(sv, c, n)];
+}
+// Keeps the area vector and the Jacobian of a face (load_face)
+HD void keep_face(const real *face, real *records, stride sv, long long c, int d) {
+#if HX_HALF_SWEEPS
+    unsigned long long area[3];
+    real kept[4];
+    for (int n = 0; n < 3; ++n) kept[n] = to_half(face[n], area[n]);
+    const unsigned bits = bits_of_single(float(face[3])), jacobian = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+    kept[3] = real(single_of_bits(jacobian));
+    if constexpr (in_halves) {
+        swept_real *const words = kept_update(records) + place_of_halves(sv, c, d);
+        words[0] = single_of_bits(unsigned(area[1] << 16 | area[0])), words[1] = single_of_bits(jacobian | unsigned(area[2]));
+        return;
+    }
+#else
+    const real *const kept = face;
+#endif
+    for (int n = 0; n < 4; ++n) of_record(records, sv, c, record_faces + 4 * d + n) = swept_real(kept[n]);
+}
+
+// The records of a whole array with its ghosts: state, faces and Jacobian. Areas are multiplied by a power of two, `scale`, and
+// volumes with them, so that FP16 holds them. The step is 0, which is that of nodes that product_sweep leaves out. The last
+// ghosts have no face behind them, and no sweep reads that of a node at the end of a row.
+KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv, real scale, real inverse_reynolds,
+       const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    const auto record = numbers_at<record_numbers>(records, sv, c);
-    for (int v = 0; v < block_variables; ++v) record[record_place(v)] = swept_real(q[v * sv + p]);
-    for (int n = 0; n < 9; ++n) record[record_place(record_areas + n)] = swept_real(m[n * sv + p]);
-    record[record_place(record_jacobian)] = swept_real(jacobian[p]);
-    record[record_place(record_step)] = swept_real(0);
+    real state[block_variables];
+    for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
+#if HX_SPLIT_SWEEPS
+    const Primitive<real> s = primitive(state);
+    const real kept[] = {s.u, s.v, s.w, square_root(gas_gamma * s.p * s.volume), real(1)};
+#else
+    const real *const kept = state;
+    (void)inverse_reynolds;
+#endif
+    for (int v = 0; v < block_variables; ++v) of_record(records, sv, c, v) = swept_real(kept[v]);
+    const int apart[3] = {di, dj, dk};
+    for (int d = 0; d < 3; ++d) {
+        const long long behind = p + apart[d] < sv ? p + apart[d] : p;
+        real face[4];
+        for (int n = 0; n < 3; ++n)
+            face[n] = real(0.5) * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
+        face[3] = real(0.5) / scale * (real(jacobian[p]) + real(jacobian[behind]));
+#if HX_SPLIT_SWEEPS && defined(HX_VISCOUS)
+        real other[block_variables];
+        for (int v = 0; v < block_variables; ++v) other[v] = q[v * sv + behind];
+        const Primitive<real> r = primitive(other);
+        face[3] *= inverse_reynolds * viscosity(real(0.5) * gas_gamma * (s.p * s.volume + r.p * r.volume)) * real(2) / (s.rho + r.rho);
+#elif HX_SPLIT_SWEEPS
+        face[3] = real(0);
+#endif
+        keep_face(face, records, sv, c, d);
+    }
+    of_record(records, sv, c, record_jacobian) = swept_real(jacobian[p] / scale);
+    of_record(records, sv, c, record_step) = swept_real(0);
 }
 
 // The step of a node without stored blocks: its time step over its volume.
-KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian, const_field<1> dt,
-       const int *numbers, field<record_reals> records) {
+KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, real scale, real over_cfl, real over_time,
+       const_work_field<1> jacobian, const_field<1> dt, const int *numbers, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    if (numbers[p] < 0) numbers_at<record_numbers>(records, sv, c)[record_place(record_step)] = swept_real(dt[p] * jacobian[p]);
+    if (numbers[p] >= 0) return;
+    const real step = dt[p] * jacobian[p] / scale;
+#if HX_SPLIT_SWEEPS
+    of_record(records, sv, c, record_step) = swept_real(real(1) / step);
+    of_record(records, sv, c, record_shift) = swept_real((over_cfl + over_time * dt[p]) / step);
+#else
+    (void)over_cfl, (void)over_time;
+    of_record(records, sv, c, record_step) = swept_real(step);
+#endif
 }
 
 #if HX_EDDY_FIELDS
@@ -51,7 +106,7 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
     found[0] = terms.eddies;
 #endif
     for (int n = record_terms; n < record_step; ++n)
-        numbers_at<record_numbers>(records, sv, c)[record_place(n)] = swept_real(found[n - record_terms]);
+        of_record(records, sv, c, n) = swept_real(found[n - record_terms]);
 }
 #endif
 
@@ -61,6 +116,9 @@ KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, c
        const_field<block_reals> blocks, field<inverse_reals> inverses) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     const auto kept = numbers_at<block_entries>(inverses, sv, c);
+#if HX_SPLIT_SWEEPS
+    if (numbers[p] < 0) return;
+#endif
     real block[block_entries];
     for (int e = 0; e < block_entries; ++e) block[e] = numbers[p] < 0 ? real(kept[e]) : blocks[e * sv + c];
     invert_block(block);

@@ -1,35 +1,66 @@
-// The record of a node, from which sweeps without stored blocks of neighbours compute products with them: its state, its area
-// vectors, its Jacobian, what a model of turbulence has there, and the time step over the volume of a node that is swept so, 0
-// of all others.
+// The record of a node, from which sweeps without stored blocks of neighbours compute products with them: its state, the area
+// vector and the Jacobian of the face behind it along each direction, its own Jacobian, what a model of turbulence has there,
+// and the time step over the volume of a node that is swept so, 0 of all others.
 #pragma once
 #include "chunks.h"
 #include "face_flux.h"
+#include "halves.h"
 
 constexpr int record_numbers = HX_RECORD_NUMBERS;
-constexpr int record_areas = block_variables, record_jacobian = record_areas + 9, record_terms = record_jacobian + 1;
+constexpr int record_faces = block_variables, record_jacobian = record_faces + 12, record_terms = record_jacobian + 1;
 constexpr int record_step = record_numbers - 1;
 
+// In records for sweeps with a split Jacobian (split_jacobian.h) other numbers have these places: velocity and sound speed that
+// of the state, and what the diagonal block has besides fluxes, over the step, that of the energy. The Jacobian of a face is
+// multiplied by the viscosity there over Re and over the density, and in place of the step is 1/step.
+#if defined(HX_SPLIT_JACOBIAN) && HX_MATRIX_FREE && !HX_STORED_DIRECTIONS && !HX_EDDY_FIELDS && !HX_SCALARS
+#define HX_SPLIT_SWEEPS 1
+constexpr int record_shift = 4;
+#endif
+
 // Where number n of a record is kept among them. Four and four of them are in chunks of 16 bytes: the first four of the state,
-// and of each direction the area vector and one more, which are the energy, the Jacobian and the step.
+// and those of each face. In FP16 a face has two words of 32 bits, side by side, and the six words of the faces of all nodes are
+// behind the first chunk, followed by a row of each other number.
 HD constexpr int record_place(int n) {
-    if (n < 4) return n;
-    if (n < block_variables) return n == 4 ? 7 : 11 + n;
-    if (n < record_jacobian) return 4 + (n - record_areas) / 3 * 4 + (n - record_areas) % 3;
-    return n == record_jacobian ? 11 : n == record_step ? 15 : n + 1;
-}
-template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
-    return load<T>(records + number_place<record_numbers, real>(record_place(n), sv, c));
+    if (n < 4 || n >= record_jacobian) return n;
+    return n < block_variables ? n + 12 : n - record_faces + 4;
 }
 // and the number that is kept there
 HD constexpr int number_of_record(int place) {
-    constexpr int fourth[] = {4, record_jacobian, record_step};
-    if (place >= 16) return place < 11 + block_variables ? place - 11 : place - 1;
-    if (place < 4) return place;
-    return place % 4 < 3 ? record_areas + 3 * (place / 4 - 1) + place % 4 : fourth[place / 4 - 1];
+    if (place < 4 || place >= record_jacobian) return place;
+    return place < 16 ? place - 4 + record_faces : place - 12;
+}
+// The place of number n of the record of the node at c, one of a face not in FP16
+template <class Number> HD long long place_of_record(long long sv, long long c, int n) {
+    if (in_halves) return n < 4 ? 4 * c + n : (n < block_variables ? n + 6 : n - 6) * sv + c;
+    return number_place<record_numbers, Number>(record_place(n), sv, c);
+}
+HD long long place_of_halves(long long sv, long long c, int d) { return 4 * sv + 2 * (d * sv + c); }
+template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
+    return load<T>(records + place_of_record<real>(sv, c, n));
+}
+// The area vector and the Jacobian of the face behind a node along direction d. In FP16 the Jacobian has the upper half of its
+// bits in FP32, as its range is that of volumes.
+template <class T> HD void load_face(const real *records, long long sv, long long c, int d, T *face) {
+    if constexpr (in_halves) {
+        real words[2];
+        load_pair(records + place_of_halves(sv, c, d), words);
+        for (int n = 0; n < 3; ++n) face[n] = real(number_in_half(float(words[n / 2]), n % 2));
+        face[3] = real(upper_half(float(words[1])));
+    } else {
+        load_numbers<4>(records, sv, c, 4 + 4 * d, face);
+    }
 }
 template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {
-    each_number<record_numbers, T>(records, sv, c, 0,
-                                   [&](int place, const T &number) { found[number_of_record(place)] = number; });
+    if constexpr (in_halves) {
+        load_numbers<4>(records, sv, c, 0, found);
+        for (int d = 0; d < 3; ++d) load_face(records, sv, c, d, found + record_faces + 4 * d);
+        for (int n = 4; n < record_numbers; ++n)
+            if (n < record_faces || n >= record_jacobian) found[n] = load_of_record<T>(records, sv, c, n);
+    } else {
+        each_number<record_numbers, T>(records, sv, c, 0,
+                                       [&](int place, const T &number) { found[number_of_record(place)] = number; });
+    }
 }
 
 // What a model of turbulence has in a record. Of one that transports variables: what their fluxes take as constants, the

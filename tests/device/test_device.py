@@ -386,7 +386,7 @@ def test_rows_begin_at_whole_sectors_of_their_memory(size):
         assert first % (ROW * array.itemsize) == 0 and all(
             stride % (ROW * array.itemsize) == 0 for stride in array.strides[:-1]
         )
-    in_chunks = {"sweep_update": 1, "sweep_records": 16, "sweep_inverses": 1}
+    in_chunks = {"sweep_update": 1, "sweep_records": 19, "sweep_inverses": 1}
     chunked = BlockState(CpuBackend(), cut, 0, "one", Layout(STORAGE["fp64"], needed=in_chunks))
     assert all(chunked.array(name).ctypes.data % 16 == 0 for name in in_chunks)
 

@@ -19,7 +19,8 @@ def test_the_numbers_of_a_precision(precision, sizes, carries):
     macros = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")
     assert storage.defines == dict(zip(macros, narrow, strict=True)) | {"HX_DIFFERENCES": carries}
     kinds = dict(zip(("stored_real", "work_real", "rate_real"), narrow, strict=True))
-    assert storage.c_types == {name: "float" if is_narrow else "real" for name, is_narrow in kinds.items()}
+    wide = {"wide": "double" if precision == "fp32" else "real"}
+    assert storage.c_types == {name: "float" if is_narrow else "real" for name, is_narrow in kinds.items()} | wide
 
 
 def test_every_precision_is_stored_in_its_own_way():

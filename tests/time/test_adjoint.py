@@ -268,11 +268,16 @@ def test_extended_precision_that_is_none_is_refused(duct, monkeypatch):
 
 @pytest.fixture(scope="module")
 def wide_duct(duct):
-    """The solver of a duct in three dimensions."""
+    """The solver of a duct in three dimensions, without factors of the whole matrix."""
     family = CaseFamily(duct, (), {"grid.n": [9, 7, 7], "grid.upper": [2.0, 1.0, 1.0]})
     flow = SteadyFlow(family.case(), "cpu", world())
     flow.converge(1e10)
-    return AdjointSolver(family, flow, forward._ignore, FLOOR)
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sparse_solver, "LARGEST", 1e6)
+        solver = AdjointSolver(family, flow, said.append, FLOOR)
+    assert any("factors of the whole would have 3 million numbers: GMRES instead" in line for line in said), said
+    return solver
 
 
 @pytest.mark.slow
@@ -325,10 +330,11 @@ def test_gmres_with_factors_of_parts_solves_as_the_factors_of_the_whole_do():
     assert len(solver._parts) == 3
     expected = sparse_solver.Factors(matrix, 3).adjoint(right)
     assert solver.adjoint(right) == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
+    assert np.linalg.norm(matrix @ solver.direct(right) - right) < 1e-2 * np.linalg.norm(right)
     matrix, right = _equations(40)  # a single part
-    assert sparse_solver.Iterative(matrix, 3)._precondition(right) == pytest.approx(
-        sparse_solver.Factors(matrix, 3).adjoint(right)
-    )
+    single, whole = sparse_solver.Iterative(matrix, 3), sparse_solver.Factors(matrix, 3)
+    assert single._precondition(right, transposed=True) == pytest.approx(whole.adjoint(right))
+    assert single._precondition(right, transposed=False) == pytest.approx(whole.direct(right))
 
 
 def test_factors_of_fronts_solve_both_equations():
@@ -392,7 +398,8 @@ def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
         SparseLinearisation(bump, bump.state(), BUMP_FORCES)
 
 
-def test_numbers_other_than_forces_are_refused(duct):
+def test_numbers_other_than_forces_are_refused_before_the_flow_is_computed(duct, monkeypatch):
+    monkeypatch.setattr(SteadyFlow, "converge", None)
     with pytest.raises(
         HiresxError, match=r"--of conservation.mass: the adjoint method is for the forces of \[\[force\]\] only"
     ):

@@ -10,7 +10,7 @@ from test_system import OnArrays
 
 from hiresx import HiresxError, Simulation, gradients, load
 from hiresx.cli import execute
-from hiresx.gradients import forward, gradient
+from hiresx.gradients import forward, gradient, numbers
 from hiresx.gradients.flow import PATIENCE, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, parameter
 from hiresx.gradients.tangent import TangentSolver
@@ -116,6 +116,12 @@ def test_measurements_are_not_counted_as_steps(duct, monkeypatch):
     monkeypatch.setattr(Simulation, "step", lambda self, step=Simulation.step: taken.append(step(self)))
     found = gradient(duct, ["force_y"], ["parameters.back"], backend="cpu", step=1e-3)
     assert found.flow["steps"] == len(taken)
+
+
+def test_full_names_may_stand_beside_short_ones_of_other_histories(duct):
+    """The short one was looked for in the histories of the full ones alone."""
+    simulation = Simulation(load(duct, overrides=["conservation.every=1"]), "cpu")
+    assert list(numbers.measure(simulation, ["floor.lift", "mass"])) == ["floor.lift", "conservation.mass"]
 
 
 @pytest.mark.slow
@@ -292,6 +298,9 @@ def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
     class Linear:
         def residual(self, x, y, into):
             into.arrays[0][:] = right - matrix @ y.arrays[0]
+
+        def add(self, a, update, y):
+            system.axpy(a, update, y)
 
     tangent = TangentSolver.__new__(TangentSolver)
     tangent._system, tangent._x = system, system.vector()

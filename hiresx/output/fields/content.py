@@ -21,7 +21,7 @@ _TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
 class Content:
     """The content of one series of output files. `variables` are stored with the `precision` for all blocks of the
     `solver`, or for the subset `spec` of them (None: all blocks). The files have the formats `kinds`, and their names
-    begin with `name`. `case`: the case with all default values as a dictionary.
+    begin with `name`. `case`: the case with defaults filled in as a dictionary.
 
     All ranks construct the object together. Raises HiresxError for a subset that does not fit the grid, and for a
     variable that the run does not have."""

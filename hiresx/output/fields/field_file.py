@@ -58,7 +58,7 @@ class FieldBlock:
 @dataclass
 class FieldFileContent:
     """The content of the field file `path`: time in units of L / c_ref (length scale over sound speed), step, the case
-    with all default values and the blocks. `part`: the description of the subset of the fields that the file contains,
+    with defaults filled in and the blocks. `part`: the description of the subset of the fields that the file contains,
     "" for whole fields."""
 
     path: Path
@@ -85,7 +85,7 @@ def write(
     `blocks`: objects with the attributes of `FieldBlock`. `variables`: their names, by default output.variables of the
     case. Variables that are not in the `state` of a block are computed from rho, u, v, w, p, which must then be in it.
     Coordinates are stored in double precision, variables in `precision` (fp64, fp32; by default the precision of rho).
-    `case`: the case with all default values. `part`: the description of the subset of the fields, "" for whole fields.
+    `case`: the case with defaults filled in. `part`: the description of the subset of the fields, "" for whole fields.
     The file `path` is replaced only when everything is written. The function may be called from a thread, as long as
     the arrays do not change. Files are not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20
     times as long to save a third.
@@ -211,7 +211,7 @@ class Series:
 
 class Coordinates(Series):
     """Writer of the file with the coordinates of a series of field files, which link to it. `digest`: the SHA-256
-    digest of the coordinates. `blocks`: the blocks with coordinates. `case`: the case with all default values. `part`:
+    digest of the coordinates. `blocks`: the blocks with coordinates. `case`: the case with defaults filled in. `part`:
     the description of the subset of the fields, "" for whole fields."""
 
     _numbers = ()

@@ -41,7 +41,7 @@ class Record:
 
     - status: running; finished (the end of the run was reached); stopped (at the wall-clock limit); interrupted;
       failed.
-    - case: the case with all default values.
+    - case: the case with defaults filled in.
     - backend, points, steps, time (L / c_ref), last_step (or null), wall_s, ns_per_point_rhs, point_steps_per_s,
       bytes_per_point, stages (seconds by part of the step), versions, hardware.
     - grid_hash: SHA-256 of the coordinates.

@@ -29,7 +29,7 @@ OVER = "averaged_directions"
 
 class AverageSeries(Series):
     """The layout of the file of time averages: names, types, attributes and shapes of its arrays. `blocks`: the whole
-    blocks. `kinds`: the kinds of averages. `case`: the case with all default values. `start`: the time or step at which
+    blocks. `kinds`: the kinds of averages. `case`: the case with defaults filled in. `start`: the time or step at which
     averaging began, in `unit`. `joined_by`: the encoded connections of the blocks. `lines`: for each block the index
     directions over which nodes are averaged, or None."""
 
@@ -81,7 +81,7 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 class Averages:
     """Writer of the file `path` with time averages of the whole `blocks`. The ranks of `comm` write it together, each
     time as a new file. `kinds`: the kinds of averages, of "reynolds", "favre", "budget" and "stress_budgets". `case`:
-    the case with all default values. `start`: the time or step at which averaging began, in `unit`. `joined_by`: the
+    the case with defaults filled in. `start`: the time or step at which averaging began, in `unit`. `joined_by`: the
     connections of the blocks as a JSON text (`block_neighbours.encode_connections`). `lines`: for each block the index
     directions over which its nodes are also averaged; along these, the arrays have one node."""
 

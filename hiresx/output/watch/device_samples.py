@@ -144,8 +144,8 @@ class DeviceSamples(Attachment):
             self._ahead = self._fetch(due)
 
     def after_step(self, solver: Solver) -> None:
-        """Compute the samples that monitors have requested after this step, and begin to copy them to the host. All
-        ranks must call this method."""
+        """Compute the samples that monitors have requested of the flow after this step, and begin to copy them to the
+        host. All ranks must call this method."""
         coming, self._ahead = self._ahead, {}
         if not self._due:
             return

@@ -32,7 +32,8 @@ class Kind:
     attributes: tuple[str, ...]
 
     def files(self, run: str | Path) -> dict[str, Path]:
-        """Return the paths of the files of this type in the run directory `run` by name, in alphabetical order."""
+        """Return the files of this kind (the netCDF files in the folder of this kind) of the run directory `run`: a
+        dictionary from the file name without suffix to the path, in alphabetical order."""
         return {path.stem: path for path in sorted((Path(run) / self.folder).glob("*.nc"))}
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hiresx.equations.storage import LONGEST
 from hiresx.output.watch.extreme_columns import extreme_columns, extreme_names, place_of
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.node_numbers import NodeNumbers
@@ -14,7 +15,7 @@ _FRICTION = Column("friction", "shear stress", "rho_ref c_ref^2")
 _WATCHED = ((_OF["y_plus"], "max", 1.0), (_FRICTION, "max", 1.0), (_OF["heat"], "min", -1.0), (_OF["heat"], "max", 1.0))
 # Values that differ by less than this fraction of the extreme one count as equal, so that round-off does not determine
 # the place. They are computed by differences over the first nodes of a fine grid, and so have fewer digits.
-_TIE = {"float64": 1e-9, "float32": 1e-3}
+_TIE = {"float64": 1e-9, LONGEST: 1e-9, "float32": 1e-3}
 # A number larger than that of any node.
 _NOWHERE = np.iinfo(np.int64).max
 

@@ -95,5 +95,6 @@ def read(path: str | Path) -> StoredWalls:
 
 
 def describe(stored: StoredWalls) -> Mapping[str, Any]:
-    """Return a summary of the samples at wall nodes as JSON data: number of nodes and samples, and area."""
+    """Return a summary of the samples at wall nodes as JSON data: "places", the number of nodes, "samples", and "area",
+    in L^2."""
     return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

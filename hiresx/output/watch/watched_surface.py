@@ -139,7 +139,7 @@ class WatchedSurface:
     def _prepare(self, places: np.ndarray, pieces: list["_Piece"]) -> None:
         """Prepare the launches that compute the flow at all nodes, and that sum up the fluxes."""
         solver, put, n = self._solver, self._solver.backend.to_device, self.n
-        self._flow = solver.backend.zeros((_FLOW_ROWS, n), "float64")
+        self._flow = solver.backend.zeros((_FLOW_ROWS, n), solver.configuration.storage.wide)
         area, reynolds = put(self.push), self._case.gas.reynolds
         common: dict[str, Any] = {
             "count": n, "places": put(places.astype(np.int32)), "area": area, "flow": self._flow,

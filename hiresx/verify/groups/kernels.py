@@ -209,9 +209,9 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
 
 
 def sweeps(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest relative difference between two backends of the update that the sweeps of the implicit
-    integrator compute from the same right-hand side, for the initial flow of `run`. `bench`: the environment with the
-    backend."""
+    """Return the largest relative difference between the updates that two backends compute by the sweeps of the
+    implicit integrator from the same right-hand side, for the initial flow of `run`. `bench`: the environment with the
+    backend under test. It is compared with "cpu", or, if it is "cpu" itself, with "emulated"."""
     results: list[list[np.ndarray]] = []
     rates: Any = None
     for name in backends_to_compare(bench.backend):

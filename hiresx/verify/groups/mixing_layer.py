@@ -27,7 +27,7 @@ _ENDS = {0.2: 74.4, 0.4: 44.75, 0.6: 39.57}
 
 def wave(simulation: Simulation) -> dict[str, float]:
     """Return {"wave": amplitude}, the entry of a monitor: the root mean square across the layer of the amplitude of the
-    first harmonic of v along x."""
+    first harmonic of v along x, in c_ref."""
     block = simulation.blocks[0]
     wavenumber = float(simulation.case.parameters["wavenumber"])
     part = 2 * np.mean(block.state("v")[0] * np.exp(-1j * wavenumber * block.x[0]), axis=1)

@@ -44,7 +44,7 @@ class WrittenSeries:
     - `name`: the name of the output, with which its files begin.
     - `pieces`: the blocks of its files, which are blocks of the `grid`, ranges of their nodes, planes or lines.
     - `variables`: the variables, which are written with the `precision` fp64 or fp32.
-    - `case`: the case with all default values.
+    - `case`: the case with defaults filled in.
     - `part`: the description of the subset of the fields that is written, "" for whole fields.
     - `comm`: the communicator of the ranks that write.
     - `tag`: a number that is part of the names of all temporary files.

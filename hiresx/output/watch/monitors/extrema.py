@@ -13,6 +13,7 @@ from hiresx.case.monitors import Extrema as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.device.interface import Call, Calls
 from hiresx.equations import GAS_PRIMITIVE
+from hiresx.equations.storage import LONGEST
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.watch.columns import column_call, column_count
@@ -34,7 +35,7 @@ _SIGNS = np.array([[1.0], [-1.0]])
 FEWER, LANES, NUMBERS = 1024, 32, 256
 # Values that differ from the extreme one by less than this fraction of the variable's scale count as equal. Otherwise,
 # in a uniform or symmetric flow, round-off would determine the place, and round-off depends on the cuts of the blocks.
-_TIE = {"float64": 1e-12, "float32": 1e-5}
+_TIE = {"float64": 1e-12, LONGEST: 1e-12, "float32": 1e-5}
 # Scales besides the extreme values themselves: velocities that vanish are compared with the sound speed.
 _SCALES = np.array([1.0 if name in ("u", "v", "w", "mach") else 0.0 for name in VARIABLES])
 

@@ -1,0 +1,40 @@
+// What sweeps without stored blocks read in FP16 (implicit.sweep_precision = "fp16"): the area vectors of faces. On a CPU they
+// are rounded in the same way and kept in FP32.
+#pragma once
+#include "chunks.h"
+#include "small_matrices.h"
+
+union float_bits {
+    float number;
+    unsigned bits;
+};
+HD unsigned bits_of_single(float a) {
+    float_bits x;
+    x.number = a;
+    return x.bits;
+}
+HD float single_of_bits(unsigned bits) {
+    float_bits x;
+    x.bits = bits;
+    return x.number;
+}
+// The bits of an FP16 number at their places in FP32 are the number times 2^-112.
+HD float number_of_half(unsigned bits) {
+#if defined(__CUDA_ARCH__)
+    float found;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(found) : "h"((unsigned short)bits));
+    return found;
+#else
+    return single_of_bits(unsigned(int(short(bits))) << 13 & 0x8fffe000u) * 0x1p112f;
+#endif
+}
+
+#if HX_HALF_SWEEPS && !defined(HX_CPU)
+constexpr bool in_halves = true;
+#else
+constexpr bool in_halves = false;
+#endif
+
+// One of the two numbers in a word of 32 bits
+HD float number_in_half(float word, int upper) { return number_of_half(bits_of_single(word) >> 16 * upper); }
+HD float upper_half(float word) { return single_of_bits(bits_of_single(word) & 0xffff0000u); }

@@ -1,0 +1,164 @@
+// Sweeps over single nodes without stored blocks for a flux F(q) = F+(ql) + F-(qr) whose parts have the eigenvalues of one sign
+// (HX_SPLIT_JACOBIAN). In place of the derivatives of the parts they have the split Jacobian A = A+ + A-, with the state of one
+// node and the area vector of the face. Changes of the conserved variables are written as y: the change of the pressure over
+// the sound speed c, that of momentum less velocity times that of the density, and s, that of the density less that of the
+// pressure over c^2. For these, A and the thin-layer viscous terms are symmetric (S. Abarbanel and D. Gottlieb, J. Comput. Phys.
+// 41, 1-33, 1981), and only the viscous terms depend on the density. So the diagonal block of a node has few numbers. It is
+// solved where it is needed and not stored.
+#pragma once
+#include "records.h"
+
+#if HX_SPLIT_SWEEPS
+// A state, and changes about it
+template <class T> struct SymmetricVariables {
+    T u[3], c, over_c, kinetic;  // kinetic: energy per mass
+    HD SymmetricVariables(const T *state) : c(state[3]), over_c(reciprocal(c)) {
+        for (int n = 0; n < 3; ++n) u[n] = state[n];
+        kinetic = real(0.5) * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
+    }
+    // y: pressure, three of momentum, s, of a change of the conserved variables
+    HD void from_conserved(const T *x, T *y) const {
+        y[0] = gas_gamma_1 * over_c * (x[4] - (u[0] * x[1] + u[1] * x[2] + u[2] * x[3]) + kinetic * x[0]);
+        for (int n = 0; n < 3; ++n) y[n + 1] = x[n + 1] - u[n] * x[0];
+        y[4] = x[0] - over_c * y[0];
+    }
+    HD void to_conserved(const T *y, T *x) const {
+        x[0] = y[4] + over_c * y[0];
+        for (int n = 0; n < 3; ++n) x[n + 1] = y[n + 1] + u[n] * x[0];
+        x[4] = real(1.0 / (HX_GAMMA - 1.0)) * c * y[0] + (u[0] * y[1] + u[1] * y[2] + u[2] * y[3]) + kinetic * x[0];
+    }
+};
+
+// The eigenvalues of the Jacobian for the area vector `out`, which points out of a node: `volume` is that of the velocity alone.
+// Of their parts of one sign, which leave the node (1) or enter it (-1): half the sum and half the difference of the acoustic
+// ones, and `flow`, that of shear and s. In place of the part of `volume` it is the flux of mass over the density, with which the
+// parts of the Steger-Warming flux carry shear and s (J. L. Steger and R. F. Warming, J. Comput. Phys. 40, 263-293, 1981, eq. 22).
+// It damps them across layers along which the fluid moves. With the part of `volume` Newton's method does not converge there.
+template <int sign, class T> struct SplitEigenvalues {
+    T volume, flow, sum, difference;
+    HD static T part(T value, T sound) {
+        if constexpr (HX_FLUX_SMOOTHING > 0.0)
+            return real(0.5) * (value + real(sign) * square_root(value * value + real(HX_FLUX_SMOOTHING * HX_FLUX_SMOOTHING) * sound * sound));
+        (void)sound;
+        return sign > 0 ? larger(value, T(real(0))) : smaller(value, T(real(0)));
+    }
+    HD SplitEigenvalues(const SymmetricVariables<T> &at, const T *out, T area) {
+        volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2];
+        const T sound = at.c * area;
+        const T more = part(volume + sound, sound), less = part(volume - sound, sound);
+        sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
+        flow = real((HX_GAMMA - 1.0) / HX_GAMMA) * part(volume, sound) + real(1.0 / HX_GAMMA) * sum;
+    }
+};
+
+// What all uses of a face have in common: the area vector that points out of the node, and its viscosity and Jacobian over Re
+// and the density, `spread`
+template <class T> struct SplitFace {
+    T out[3], area, over_area, over_area2, third, spread, heat;
+    template <int side> HD static SplitFace of(const T *face) {
+        SplitFace f;
+        const T area2 = face[0] * face[0] + face[1] * face[1] + face[2] * face[2] + no_area;
+        for (int n = 0; n < 3; ++n) f.out[n] = side ? face[n] : -face[n];
+        f.over_area = reciprocal_root(area2), f.area = area2 * f.over_area, f.over_area2 = f.over_area * f.over_area;
+        f.third = real(1.0 / 3.0) * face[3], f.spread = area2 * face[3], f.heat = real(1.0 / HX_PRANDTL) * f.spread;
+        return f;
+    }
+};
+
+// The equations of a node over its step, without the terms of its neighbours
+template <class T> struct SymmetricDiagonal {
+    T pressure, flow, spread, cross[3], xx, yy, zz, xy, xz, yz;
+    HD SymmetricDiagonal(T shift) : pressure(shift), flow(shift), spread(real(0)) {
+        xx = yy = zz = xy = xz = yz = cross[0] = cross[1] = cross[2] = T(real(0));
+    }
+    HD void add(const SymmetricVariables<T> &at, const SplitFace<T> &f) {
+        const SplitEigenvalues<1, T> found(at, f.out, f.area);
+        const T push = f.over_area * found.difference, along = f.over_area2 * (found.sum - found.flow) + f.third;
+        pressure = pressure + found.sum, flow = flow + found.flow, spread = spread + f.spread;
+        for (int n = 0; n < 3; ++n) cross[n] = cross[n] + push * f.out[n];
+        const T x = along * f.out[0], y = along * f.out[1], z = along * f.out[2];
+        xx = xx + x * f.out[0], yy = yy + y * f.out[1], zz = zz + z * f.out[2];
+        xy = xy + x * f.out[1], xz = xz + x * f.out[2], yz = yz + y * f.out[2];
+    }
+    // y = the solution for the right-hand side y. Only conduction of heat couples s with the change of the pressure.
+    HD void solve(const SymmetricVariables<T> &at, T *y) const {
+        const T heat = real(1.0 / HX_PRANDTL) * spread, over_s = reciprocal(flow + heat), share = heat * over_s;
+        const T both = flow + spread, over_x = reciprocal(xx + both);
+        const T p = pressure + gas_gamma_1 * share * flow, right = y[0] + at.c * share * y[4];
+        // the momentum first, by symmetric elimination, then the pressure
+        const T x1 = over_x * xy, x2 = over_x * xz, x3 = over_x * cross[0];
+        const T y1 = (yy + both) - x1 * xy, y2 = yz - x1 * xz, y3 = cross[1] - x1 * cross[0], over_y = reciprocal(y1);
+        const T z2 = over_y * y2, z3 = over_y * y3;
+        const T w2 = (zz + both) - x2 * xz - z2 * y2, w3 = cross[2] - x2 * cross[0] - z2 * y3, over_z = reciprocal(w2), v3 = over_z * w3;
+        const T last = p - x3 * cross[0] - z3 * y3 - v3 * w3;
+        const T b = y[1], c = y[2] - x1 * b, d = y[3] - x2 * b - z2 * c;
+        y[0] = (right - x3 * b - z3 * c - v3 * d) * reciprocal(last);
+        y[3] = over_z * d - v3 * y[0];
+        y[2] = over_y * c - z2 * y[3] - z3 * y[0];
+        y[1] = over_x * b - x1 * y[2] - x2 * y[3] - x3 * y[0];
+        y[4] = over_s * y[4] + gas_gamma_1 * at.over_c * share * y[0];
+    }
+};
+
+// sum = sum + the product of the block of a neighbour, whose velocity and sound speed are `state`, with its update x
+template <class T> HD void add_split(const T *state, const T *x, const SplitFace<T> &f, T *sum) {
+    const SymmetricVariables<T> at(state);
+    const SplitEigenvalues<-1, T> found(at, f.out, f.area);
+    const T along_flow = at.u[0] * x[1] + at.u[1] * x[2] + at.u[2] * x[3];
+    const T pressure = gas_gamma_1 * at.over_c * (x[4] - along_flow + at.kinetic * x[0]), s = x[0] - at.over_c * pressure;
+    const T normal = f.out[0] * x[1] + f.out[1] * x[2] + f.out[2] * x[3] - found.volume * x[0];
+    const T push = f.over_area * found.difference, both = found.flow - f.spread;
+    const T along = (f.over_area2 * (found.sum - found.flow) - f.third) * normal + push * pressure;
+    const T heat = f.heat * (gas_gamma_1 * pressure - at.c * s), of_pressure = found.sum * pressure + push * normal - heat;
+    const T mass = found.flow * s + at.over_c * (heat + of_pressure), more = mass - both * x[0];
+    sum[0] = sum[0] + mass;
+    for (int n = 0; n < 3; ++n) sum[n + 1] = sum[n + 1] + both * x[n + 1] + along * f.out[n] + more * at.u[n];
+    sum[4] = sum[4] + real(1.0 / (HX_GAMMA - 1.0)) * at.c * of_pressure + both * along_flow + along * found.volume
+             + at.kinetic * (mass - real(2) * both * x[0]);
+}
+
+// A neighbour, at n, on a side of direction d, with its update, and the face to it
+template <class T> struct split_side {
+    T state[4], update[block_variables], face[4];
+    HD split_side(const real *records, const real *x, stride sv, int n, int of_face, int d) {
+        load_numbers<4>(records, sv, n, 0, state);
+        load_face(records, sv, of_face, d, face);
+        load_numbers<block_variables>(x, sv, n, 0, update);
+    }
+    template <int side> HD void add(const SymmetricVariables<T> &own, SymmetricDiagonal<T> &diagonal, T *sum) const {
+        const SplitFace<T> f = SplitFace<T>::template of<side>(face);
+        diagonal.add(own, f);
+        add_split(state, update, f, sum);
+    }
+};
+// Adds what both sides of a node along direction d contribute. What both read comes first, as in add_along (products.h).
+template <class T>
+HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
+                  const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
+    const split_side<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
+    before.template add<0>(own, diagonal, sum);
+    behind.template add<1>(own, diagonal, sum);
+}
+
+// The nodes of one colour, as product_sweep (products.h)
+VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
+              const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {
+    const int column = 2 * i + ((j + k + first + colour) & 1);
+    const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
+    const int at = int(node.at);
+    T state[4], sum[block_variables], rest[block_variables], y[block_variables];
+    load_numbers<4>(records, sv, at, 0, state);
+    const T over_step = load_of_record<T>(records, sv, at, record_step);
+    const SymmetricVariables<T> own(state);
+    SymmetricDiagonal<T> diagonal(load_of_record<T>(records, sv, at, record_shift));
+    for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
+    if (di != 0) add_sides(own, records, update, sv, at, node.beside, 0, diagonal, sum);
+    if (dj != 0) add_sides(own, records, update, sv, at, node.beside + 2, 1, diagonal, sum);
+    if (dk != 0) add_sides(own, records, update, sv, at, node.beside + 4, 2, diagonal, sum);
+    for (int v = 0; v < block_variables; ++v) rest[v] = over_step * load_right<T>(right + v * sv + at) - sum[v];
+    own.from_conserved(rest, y);
+    diagonal.solve(own, y);
+    own.to_conserved(y, rest);
+    store_numbers_where<block_variables>(over_step > T(real(0)), update, sv, at, rest);
+}
+#endif
