@@ -76,8 +76,8 @@ HOP = 0.15e-6
 
 
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """Return the matrix of the connection levels of `count` devices, such as "PIX", with SELF on the diagonal. `word`:
-    a function that returns the level of two devices, given by their indexes."""
+    """Return the matrix of the connection levels of `count` devices, such as "PIX", with "X" on the diagonal. `word`: a
+    function that returns the level of two devices, given by their indexes."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 
@@ -101,37 +101,37 @@ def nvlinks(level: str) -> int:
 
 
 def link_count(links: list[int], model: str = "") -> int:
-    """Return the number of NVLinks of a GPU. `links`: the numbers of NVLinks between it and each other GPU. Their sum
-    is the result, unless it exceeds the number of links of a GPU of this `model`: then the GPU is connected to a
-    switch, each pair uses the same links, and the result is the largest of the numbers."""
+    """Return the number of NVLinks of a GPU. `links`: the number of NVLinks from it to each other GPU. The result is
+    their sum, unless that exceeds the number of links of a GPU of this `model`: then the GPU is connected to a switch,
+    each pair uses the same links, and the result is the largest of the numbers."""
     most = MOST_NVLINKS.get(generation(model) or "", max(MOST_NVLINKS.values()))
     return sum(links) if sum(links) <= most else max(links)
 
 
 def pcie_speed(generation: int | None, width: int | None) -> float | None:
-    """Return the bandwidth of a PCIe link of `width` lanes in GB/s, in one direction. None for an unknown generation or
-    width."""
+    """Return the bandwidth in GB/s, in one direction, of a PCIe link of `generation`, such as 4, with `width` lanes;
+    None for an unknown generation or width."""
     return PCIE_X16[generation] * width / 16 if generation in PCIE_X16 and width and 0 < width <= 32 else None
 
 
 def pcie_speed_of_rate(rate: str, width: str) -> float | None:
-    """Return the bandwidth of a PCIe link in GB/s, in one direction, from its rate and width in the format of Linux and
-    NCCL: "16.0 GT/s PCIe" and "16". None for other texts and unknown rates."""
+    """Return the bandwidth of a PCIe link in GB/s, in one direction, from its `rate` and `width` as Linux and NCCL
+    write them, such as "16.0 GT/s PCIe" and "16". None for other texts and unknown rates."""
     match = re.match(r"\s*(\d{1,2}(?:\.\d+)?)\s*GT/s", rate)
     lanes = int(width) if width.isascii() and width.isdigit() and len(width) < 4 else None
     return pcie_speed(_RATES.get(float(match[1])), lanes) if match else None
 
 
 def assumed_pcie_speed(model: str) -> float:
-    """Return the bandwidth, in GB/s, that is assumed for the PCIe link of a GPU of this model if it is not known;
-    generation 3 for an unknown model."""
+    """Return the bandwidth, in GB/s, that is assumed for the PCIe link of a GPU if the machine does not report it. It
+    follows from the GPU's `model`; for an unknown model it is that of PCIe generation 3."""
     number = PCIE_OF.get(pcie_generation(model) or "")
     return PCIE_X16[number] * PCIE_SHARE if number else PCIE_X16_GEN3
 
 
 def pcie_generation(model: str) -> str | None:
-    """Return the generation of a GPU model, such as "ada", by which its PCIe generation is found (`PCIE_OF`). It also
-    knows models without NVLink, for which `generation` returns None. None for an unknown model."""
+    """Return the architecture of a GPU model, such as "ada", to which `PCIE_OF` gives the PCIe generation; None for an
+    unknown model. In contrast to `generation`, the function also knows models without NVLink."""
     if re.search(r"\bL(4|40|40S|20)\b|\bRTX.* Ada|\bRTX 40\d\d", model):
         return "ada"
     if re.search(r"\bT4\b|\bT4G\b|\bRTX [68]000\b(?!.*Ada)|\bTU1\d\d", model):
@@ -142,8 +142,8 @@ def pcie_generation(model: str) -> str | None:
 
 
 def generation(model: str) -> str | None:
-    """Return the generation of a GPU model, such as "hopper"; None if it is unknown or has no NVLink (or a slow
-    one)."""
+    """Return the architecture of a GPU model, such as "hopper"; None if the model is unknown or has no NVLink (or a
+    slow one)."""
     for name, pattern in (
         ("blackwell", r"\bG?B[1-3]0[0-9]\b|\bGB\d"),
         ("hopper", r"\bG?H[12]00|\bH800|\bH20\b|GH100"),
@@ -166,7 +166,7 @@ def interconnect_speed(cpu: str) -> float:
 def closest(first: tuple[str, ...], second: tuple[str, ...]) -> str | None:
     """Return the connection level of two PCI devices, PIX, PXB or PHB, or None if they share no bridge. `first`,
     `second`: the bridges above each, host bridge first. If each device has at most one bridge below the common one,
-    both are on one switch: a switch has an upstream port and a downstream port for each device."""
+    both are on one switch (PIX), since a switch has an upstream port and a downstream port for each device."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

@@ -15,7 +15,7 @@ from hiresx.topology.machine import GPU, NIC, Machine, Matrix, NumaNode
 def nvlink_domains(machines: Sequence[Machine]) -> dict[str, tuple[tuple[int, int], ...]]:
     """Return the GPUs of each NVLink domain, the set of GPUs that reach each other through common NVLink switches. The
     keys are the names of the domains ("cluster UUID/clique"). The values are pairs (index of the machine in `machines`,
-    index of the GPU on that machine). A GPU whose NVLinks connect it to its own host only belongs to no domain."""
+    index of the GPU on that machine). A GPU whose NVLinks do not leave its host belongs to no domain."""
     found: dict[str, list[tuple[int, int]]] = {}
     for n, machine in enumerate(machines):
         for gpu in machine.gpus:

@@ -178,9 +178,9 @@ def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
 
 
 def best_nics(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
-    """Return the indexes of the network adapters with the smallest distance. `ranks`: for each adapter a number for its
-    distance, 0 for the closest level of connection. If any adapter of the machine has RDMA, only adapters with RDMA are
-    considered."""
+    """Return the indexes of the network adapters nearest to a GPU or CPU. `ranks`: for each adapter the position of its
+    connection level to this GPU or CPU in the order of closeness, 0 for the closest. If any adapter of the machine has
+    RDMA, only adapters with RDMA are considered."""
     rdma = any(nic.rdma for nic in machine.nics)
     some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]
     return tuple(n for n in some if ranks[n] == min(ranks[m] for m in some))

@@ -174,8 +174,8 @@ def _library(names: tuple[str, ...]) -> HwlocLibrary:
 
 @contextmanager
 def live_topology() -> Iterator[Topology]:
-    """Yield the hwloc topology of the machine on which this process runs, and free it afterwards. Environment variables
-    that make hwloc describe another machine, such as HWLOC_XMLFILE, are ignored."""
+    """Return a context manager that gives the hwloc topology of the machine on which this process runs, and frees it at
+    the end. Environment variables that make hwloc describe another machine, such as HWLOC_XMLFILE, are ignored."""
     hidden = {name: os.environ.pop(name) for name in SUBSTITUTES if name in os.environ}
     try:
         topology = Topology(library())

@@ -22,10 +22,10 @@ def complete(
     known: np.ndarray, guess: Callable[[int, int], str] = lambda a, b: ""
 ) -> tuple[list[list[str]], list[tuple[int, int, str, str]]]:
     """Infer the unknown PCIe levels (PIX, PXB, ...) between n devices from the known ones, since the devices are the
-    leaves of a tree. `known` (n, n), symmetric: the levels as integers, the output of `ranks`, UNKNOWN if not known.
-    `guess`: a function of two indexes that returns a level for a pair whose level does not follow from the others, or
-    "". Returns the levels of all pairs as words ("" if nothing is known), and a list of contradictions (a, b, level,
-    level), in which two inferences about the pair (a, b) differ.
+    leaves of a tree. `known` (n, n), symmetric: the levels as integers, the output of `ranks`, 6 (UNKNOWN) if not
+    known. `guess`: a function of two indexes that returns a level for a pair whose level does not follow from the
+    others, or "". Returns the levels of all pairs as words ("" if nothing is known), and a list of contradictions (a,
+    b, level, level), in which two inferences about the pair (a, b) differ.
 
     Levels that follow from known ones are set first, then the guesses and the levels that follow from them. All
     remaining pairs get the farthest level that is consistent with the tree."""

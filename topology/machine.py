@@ -211,9 +211,10 @@ def device_matrices(
 
 def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list[str]) -> list[list[int]]:
     """Return the number of NVLinks (n, n) of each pair of GPUs, from the numbers that both GPUs report. `links[a][b]`:
-    the number that GPU a reports for its pair with GPU b; the list is changed in place. If both GPUs of a pair report
-    different numbers, the result is the smaller one, and a sentence is appended to `problems`. `switched`: for each GPU
-    the number of its links to NVLink switches; two GPUs behind switches have the smaller of their two numbers."""
+    the number that GPU a reports for its pair with GPU b; the list is changed in place and returned. If both GPUs of a
+    pair report different numbers, the result is the smaller one, and a sentence is appended to `problems`. `switched`:
+    for each GPU the number of its links to NVLink switches; two GPUs behind switches have the smaller of their two
+    numbers."""
     for a in range(len(links)):
         for b in range(a):
             if links[a][b] != links[b][a]:

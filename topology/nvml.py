@@ -30,8 +30,8 @@ Handle: TypeAlias = Any
 
 
 def library() -> Nvml:
-    """Initialise NVML and return the Python module pynvml. Raises HiresxError with the name of the missing package or
-    driver."""
+    """Initialise NVML and return the Python module pynvml. Raises HiresxError, which names the missing package or
+    driver, if NVML cannot be used."""
     pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()

@@ -236,8 +236,8 @@ def check_strategies(names: Iterable[str]) -> None:
 
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:
     """Return the index of the GPU of each rank, as one strategy places them. `demand`: the bytes that ranks send to
-    each other. `strategy`: "optimal", "pair-sum", "paper" or "round-robin". `options`: further arguments of `plan`,
-    whose errors are raised."""
+    each other. `strategy`: "optimal", "pair-sum", "paper" or "round-robin". `options`: further arguments of `plan`.
+    Raises HiresxError if an argument is invalid or no GPU can be used."""
     return plan(machine, demand, strategies=(strategy,), **options).strategies[strategy].placement
 
 

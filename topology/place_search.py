@@ -114,8 +114,8 @@ class ExchangeTime(Objective):
         return self._exchange.times(places).seconds
 
     def guide(self, places: np.ndarray) -> np.ndarray:
-        """Return the function that the search minimises, for n placements: (n,), in seconds. It is the time of the
-        exchange plus a small multiple of the norm of order 2^POWER of the times of all links. The norm distinguishes
+        """Return the value that the search minimises for each of n placements: (n,), in seconds. It is the time of the
+        exchange plus a small multiple of the norm of order 2^POWER of the times of all links, which distinguishes
         placements with equal times on their busiest links. `places` (n, ranks): the GPU of each rank, one placement in
         each row."""
         times = self._exchange.times(places)
@@ -154,7 +154,8 @@ def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
 def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
     """Search for the placement of the ranks on `gpus` with the shortest estimated exchange; among equally short ones,
     the placement with the lowest summed cost. `model`: the links of the machine. `demand`: the bytes between ranks.
-    `starts`: known placements; the result is no worse than any of them."""
+    `gpus`: the indexes of the GPUs. `starts`: known placements, each the GPU of every rank; the result is no worse than
+    any of them."""
     slots = GpuSlots(model, demand, gpus)
     search = Search(ExchangeTime(model, demand), PairSum(model, demand), gpus, slots)
     return search.run(starts, exchange_bound(model, demand, gpus, slots.most))
@@ -163,7 +164,8 @@ def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[l
 def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
     """Search for the placement of the ranks on `gpus` with the lowest cost summed over pairs of ranks; among equal
     ones, the placement with the shortest estimated exchange. `model`: the links of the machine. `demand`: the bytes
-    between ranks. `starts`: known placements; the result is no worse than any of them."""
+    between ranks. `gpus`: the indexes of the GPUs. `starts`: known placements, each the GPU of every rank; the result
+    is no worse than any of them."""
     slots = GpuSlots(model, demand, gpus)
     return Search(PairSum(model, demand), ExchangeTime(model, demand), gpus, slots).run(starts, 0.0)
 
@@ -178,9 +180,9 @@ class Search:
         self.evaluations = self.work = 0
 
     def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
-        """Run the search and return the best placement found. `starts`: known placements (the GPU of each rank) from
-        which the search starts. `bound`: a known lower bound of the measure; nothing is searched if one of `starts`
-        reaches it."""
+        """Run the search and return the best placement found. `starts`: known placements from which the search starts,
+        each the index of the GPU of every rank in the machine. `bound`: a known lower bound of the measure; nothing is
+        searched if one of `starts` reaches it."""
         index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
         known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
@@ -235,9 +237,9 @@ class Search:
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
         """Improve placements by swaps of two ranks until no swap helps, and return the local minima found: (n, ranks),
-        the GPU of each rank. The swaps start from the placements `known` (m, ranks), then from the best placement with
-        a few ranks exchanged at random, and from random placements. The search ends after about `most` arithmetic
-        operations."""
+        the GPU of each rank as an index into the usable GPUs. The swaps start from the placements `known` (m, ranks),
+        of the same form, then from the best placement with a few ranks exchanged at random, and from random placements.
+        The search ends after about `most` arithmetic operations."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]
@@ -283,11 +285,11 @@ class Search:
 
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
-    """Return a lower bound, in seconds, of the duration of an exchange over all placements on `gpus` with at most
-    `share` ranks on a GPU. `model`: the links of the machine. `demand`: the bytes between the ranks. Each rank is
-    considered alone: it is placed on its best GPU, together with the `share` - 1 ranks with which it exchanges most.
-    Its time is the larger of the time of the link that all its messages pass, and the time of its largest message. The
-    bound is the largest time of a rank plus the largest sum of latencies of a rank."""
+    """Return a lower bound, in seconds, of the duration of an exchange over all placements on the GPUs with the indexes
+    `gpus` and at most `share` ranks on a GPU. `model`: the links of the machine. `demand`: the bytes between the ranks.
+    Each rank is considered alone: it is placed on its best GPU, together with the `share` - 1 ranks with which it
+    exchanges most. Its time is the larger of the time of the link that all its messages pass, and the time of its
+    largest message. The bound is the largest time of a rank plus the largest sum of latencies of a rank."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

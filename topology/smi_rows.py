@@ -71,8 +71,8 @@ class RowHeader:
 
 
 def header(body: str) -> RowHeader | None:
-    """Return the column labels in a header line of `nvidia-smi topo -m`; None for a line that is no header with GPUs.
-    `body`: the line."""
+    """Return the column labels in a header line of `nvidia-smi topo -m`; None if the line is not such a header or names
+    no GPU. `body`: the line."""
     found = RowHeader()
     for match in _HEADING.finditer(body):
         kind = match.lastgroup
@@ -145,7 +145,7 @@ class Row:
 
 def row(number: int, body: str) -> Row | None:
     """Return the row of a matrix of `nvidia-smi topo -m` that a line contains; None if the line does not begin with a
-    device label followed by levels of connection. `number`: the number of the line. `body`: the line."""
+    device label followed by levels of connection. `number`: the number of the line in the text. `body`: the line."""
     words = body.split()
     at = _label(words)
     if at is None:
@@ -174,7 +174,7 @@ def row(number: int, body: str) -> Row | None:
 
 def apart(word: str) -> list[str]:
     """Return the cells in a word of pasted text in which blanks were lost: several levels of connection in one word
-    ("SYSNODE"), or a level and a list of CPUs ("SYS0-31")."""
+    ("SYSNODE"), or a level and a list of CPUs ("SYS0-31"). For any other word the result is [word]."""
     if connection_levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):

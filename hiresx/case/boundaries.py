@@ -140,7 +140,7 @@ class NoSlipWall(Condition, Scalars):
 
     @property
     def through(self) -> str:
-        """The key by which blowing or suction through the wall is given: "mass_flux" if the case has it, otherwise
+        """Name of the key that gives the blowing or suction through the wall: "mass_flux" if that key is set, otherwise
         "normal_velocity"."""
         return "normal_velocity" if self.mass_flux is None else "mass_flux"
 

@@ -135,8 +135,8 @@ class Formula:
 
 def formula_of_case(case: Any, text: str, variables: Sequence[str]) -> tuple[Formula, dict[str, float]]:
     """Return the formula that the string `text` in `case` contains, and the values, by name, of the parameters that it
-    uses. It may contain `variables`, the numeric [parameters] of the case, and gamma. Raises ValueError for a string
-    that is not a valid formula."""
+    uses. The formula may contain `variables`, the numeric [parameters] of the case, and gamma. Raises ValueError for a
+    string that is not a valid formula."""
     numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
     known = {"gamma": case.gas.gamma, **numbers}
     known = {name: known[name] for name in sorted(known) if name not in (*variables, *FUNCTIONS)}

@@ -162,7 +162,8 @@ def evaluate_profile(
     """Return rho, u, v, w, p of the flow that `function` gives at the nodes x, y, z (arrays of one shape, in units of
     the length scale L) and the time t (in L / c_ref). `function`: a function, or the name of a function of case.py. A
     quantity that it returns as `Waves` (a sum of waves in time) stays a `Waves`, broadcast to the shape of x; the
-    others become arrays. Raises the errors of `Case.evaluate`."""
+    others become arrays. Raises HiresxError if the function fails or returns something else, and, with the first node,
+    for a state that is not finite and for rho or p <= 0."""
     call = case.function(function) if isinstance(function, str) else function
     return state(call, case.arguments(call), x, y, z, t)
 
@@ -184,8 +185,8 @@ def evaluate_scalar_profile(
 ) -> Quantity:  # fmt: skip
     """Return the values that `function` gives for the passive scalar `quantity` at the nodes x, y, z (arrays of one
     shape, in units of the length scale L) and the time t (in L / c_ref). `function`: a function, or the name of a
-    function of case.py. The result is an array of the shape of x, or a `Waves` (a sum of waves in time). Raises the
-    errors of `Case.evaluate_scalar`."""
+    function of case.py. The result is an array of the shape of x, or a `Waves` (a sum of waves in time). Raises
+    HiresxError if the function fails, or returns something else or a value that is not finite."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
     return _evaluate(

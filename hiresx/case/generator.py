@@ -19,7 +19,7 @@ class Generator(Table):
 
     @property
     def nodes(self) -> int:
-        """Number of nodes of the grid, known before the grid is made: the product of the key `n`, or of the keys
-        n_<direction>."""
+        """Number of nodes of the grid, known before the grid is made: the product of the numbers in the key `n`, or of
+        the keys n_<direction>."""
         counts = [getattr(self, name) for name in type(self).model_fields if name == "n" or name.startswith("n_")]
         return prod(counts[0]) if isinstance(counts[0], tuple) else prod(counts)

@@ -25,18 +25,18 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Return the time intervals of a case (all keys `every_time`), in L / c_ref: a dictionary from the name of the
-    table, such as "checkpoint", to its interval. `sampled`: the keys of the case that have a single table of a monitor,
-    such as "average"; the intervals of these tables are included. Tables in lists, such as [[probe]], are always
-    included, as "probe.0" etc."""
+    """Return the time intervals, in L / c_ref, at which a case writes fields and checkpoints and calls monitors (all
+    keys `every_time`): a dictionary from the name of the table, such as "checkpoint", to its interval. `sampled`: the
+    keys of monitors with a single table, such as "average", whose intervals are included. Tables in lists, such as
+    [[probe]], are always included, as "probe.0" etc."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 
 def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
     """Yield an error for each time interval (key `every_time`) of a case with local time steps, and for each interval
-    that is too small to be resolved in double precision at the end of the run. If the case sets no end, the time 1 is
-    taken. `sampled`: the keys of the case that have a single table of a monitor, such as "average"; the intervals of
-    these tables are checked, too. Tables in lists, such as [[probe]], are always checked."""
+    that is too small to be resolved in double precision at the end of the run. For a case without `time.end` the end is
+    taken as 1. `sampled`: the keys of monitors with a single table, such as "average", whose intervals are checked,
+    too. Tables in lists, such as [[probe]], are always checked."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
     for key, table in _timed_tables(case, sampled).items():
         every = table.every_time

@@ -23,8 +23,7 @@ def _named_kind(kinds: Mapping[str, type[Table]], name: Any) -> type[Table] | No
 def default_of(data: Mapping[str, Any], key: tuple[str | int, ...], otherwise: Callable[[Any], Any]) -> Any:
     """Return the default of a key that is missing in the tables `data` of a case. `key`: the path to it, such as
     ("time", "cfl"). A table of a grid generator or viscosity law has the defaults of the generator or law that `data`
-    names. For all other tables the function `otherwise`(key) returns the default. Raises KeyError with the known keys
-    for an unknown key."""
+    names. For all other tables the result is otherwise(key). Raises KeyError with the known keys for an unknown key."""
     for path, kind in KINDS.items():
         if key[: len(path)] == path and len(key) == len(path) + 1:
             table: Any = data

@@ -27,7 +27,7 @@ class Table(BaseModel):
 def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
     """Return the fields (named arrays at the nodes) that every block of a case must store: a dictionary from the name
     to the number of arrays or components. `whole`: the case, whose tables need fields. `own`: further fields that it
-    needs, as such a dictionary. If several tables need a field, the largest number is taken."""
+    needs, a dictionary of the same form. If several tables need a field, the largest number is taken."""
     values = (getattr(whole, name) for name in type(whole).model_fields)
     found = dict(own)
     for table in (table for value in values for table in (value if isinstance(value, tuple) else (value,))):

@@ -44,9 +44,9 @@ def has_choice(scheme: Any) -> bool:
 
 
 def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the table `base` of a case without those keys whose values follow from `scheme.choice =
-    "low_dissipation"`, if the table `over` makes this choice. Otherwise `base` is returned. `path`: the keys that lead
-    to both tables in a case. The caller then merges `over` into the result."""
+    """Return `base`, a table of a case, without those keys whose values follow from `scheme.choice =
+    "low_dissipation"`, if the table `over`, which the caller merges into it afterwards, makes this choice. Otherwise
+    return `base` itself. `path`: the keys that lead to both tables in a case."""
     if path == () and has_choice(over.get("scheme")):
         return {key: value for key, value in base.items() if key != "filter"}
     if path == ("scheme",) and has_choice(over):
@@ -109,8 +109,8 @@ def _with_epsilon(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
-    """Return `document`, a case as nested dictionaries with all defaults, such that the same case results when it is
-    read again. If it has no filter although its `scheme.choice` implies one, a filter of strength 0 is added."""
+    """Return the case `document`, nested dictionaries with all defaults, in a form that gives the same case when it is
+    read again: a filter of strength 0 is added if the case has no filter although its `scheme.choice` implies one."""
     if has_choice(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
         return {**document, "filter": {"strength": 0.0}}
     return document

@@ -69,8 +69,8 @@ def is_formula(value: Any) -> bool:
 def resolve_relations(
     data: Any, directory: Path | None, file: str, defaults: Callable[[Key], Any]
 ) -> ResolvedRelations:
-    """Return the case `data`, nested dictionaries with the structure of a case file, in which numbers replace all
-    formulas (texts that begin with "=").
+    """Return the case `data`, nested dictionaries with the structure of a case file, with numbers in place of all
+    formulas (texts that begin with "="). The result also contains the texts of the formulas.
 
     `directory`: the folder of case.py, whose function `derived` computes further parameters, or None. `defaults`
     returns the default of a key that `data` lacks, and raises KeyError with the existing keys. Raises HiresxError,
@@ -96,9 +96,9 @@ def resolve_relations(
 
 
 def texts_back(dump: Mapping[str, Any], formulas: Mapping[Key, str], derived: Sequence[str]) -> dict[str, Any]:
-    """Return the case `dump`, nested dictionaries with all defaults, in which the texts `formulas` (by key) replace the
-    numbers that were computed from them. Parameters whose names are in `derived`, which case.py computes, are left
-    out."""
+    """Return the case `dump`, nested dictionaries with all defaults, in which formulas replace the numbers that were
+    computed from them. `formulas`: the text of each formula by its key, a tuple such as ("time", "end"). `derived`: the
+    names of parameters that case.py computes, which are left out."""
     result = _with(dump, {path: text for path, text in formulas.items() if _holds(dump, path)})
     kept = {name: value for name, value in (result.get("parameters") or {}).items() if name not in derived}
     return {**result, "parameters": kept}

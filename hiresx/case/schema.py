@@ -405,8 +405,7 @@ class Case(Table):
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
-        """Return the names of those tables of this case that are monitors, each of which writes a history of the same
-        name."""
+        """Return the names of this case's tables that are monitors; each writes a history of the same name."""
         tables = {name: getattr(self, name) for name in monitor_keys()}
         return [name for name, table in tables.items() if table is not None and table.own_history]
 
@@ -431,8 +430,7 @@ class Case(Table):
         return dict(self._derived)
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Return the function `name` of case.py. Raises HiresxError if there is no case.py, if it cannot be executed,
-        or if it has no such function."""
+        """Return the function `name` of case.py. Raises HiresxError if it is missing or case.py cannot be executed."""
         return functions.function(self._directory, name)
 
     def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
@@ -443,29 +441,31 @@ class Case(Table):
     def evaluate(
         self, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None = None
     ) -> list[np.ndarray]:
-        """Evaluate `function` (or the function of case.py with this name) at the nodes x, y, z, arrays of one shape,
-        and time t. Returns rho, u, v, w, p as float64 arrays of that shape. Raises HiresxError if the function fails or
-        returns something else, and, with the first node, if the state is not finite or rho or p is not positive."""
+        """Return rho, u, v, w, p, float64 arrays of the shape of `x`, as computed by `function`, a function or the name
+        of one in case.py. `x`, `y`, `z`: the nodes, in L. `t`: the time, in L / c_ref; if it is None, the function is
+        called without it. Raises HiresxError if the function fails or returns something else, and, with the first node,
+        for a state that is not finite and for rho or p <= 0."""
         return at(functions.evaluate_profile(self, function, x, y, z, t), t or 0.0)
 
     def evaluate_scalar(
         self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Return the passive scalar `name` at nodes x, y, z (arrays of one shape) and time t, an array or a number, by
-        `function` or the function of case.py with this name. Raises HiresxError as `evaluate` does."""
+        """Return the passive scalar `name`, a float64 array of the shape of `x`, as computed by `function`, a function
+        or the name of one in case.py. `x`, `y`, `z`: the nodes, in L. `t`: the time, in L / c_ref; if None, it is not
+        passed. Raises HiresxError if the function fails, or returns something else or a value that is not finite."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
         """Return the initial values of all transported scalars by name, each a number or an array of the shape of x.
-        `x`, `y`, `z`: coordinates of the nodes, arrays of one shape, in L. Raises the errors of `evaluate_scalar`."""
+        `x`, `y`, `z`: the nodes, in L. Raises HiresxError if the function of case.py for a scalar fails."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
             for s in self.all_scalars
         }
 
     def to_toml(self) -> str:
-        """Return the text of a case file of this case, with defaults filled in written out (see `document`)."""
+        """Return the text of a case file of this case, with all defaults filled in (see `document`)."""
         from hiresx.case.toml import dumps
 
         return dumps(self.document())
@@ -491,7 +491,7 @@ def default(key: tuple[str | int, ...]) -> Any:
 
 
 def monitor_keys() -> list[str]:
-    """Return the keys of `Case` whose value is a single table of a monitor, such as "average", or None."""
+    """Return the keys of `Case` for monitors with a single table, such as "average"."""
     kinds = {name: typing.get_args(field.annotation) for name, field in Case.model_fields.items()}
     return [
         name

@@ -78,7 +78,8 @@ def start(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Print the help text of `hiresx` if the command line names no command."""
+    """Print the help text of `hiresx` if the command line names no command. `context`: Typer's data about the command
+    line. `version`: not used, since its callback prints the version and ends the process."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -20,7 +20,8 @@ def bench(
     precision: Precision = None,
     json: options.Json = False,
 ) -> int:
-    """Measure the speed of the right-hand side, and the times of a first and of later runs, on this machine.
+    """Measure on this machine the speed of the right-hand side for --points nodes in each direction, and how long a
+    first run (with an empty kernel cache) and later runs take.
 
     Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):
@@ -35,8 +36,8 @@ def bench(
 
 
 def thread_counts(text: str | None) -> list[int] | None:
-    """Return the numbers of threads in `text`, the value of the option --threads, such as "1,2". Return None if `text`
-    is None. Raises HiresxError for any other text."""
+    """Return the numbers of threads in `text`, the value of the option --threads, such as "1,2": the measurements are
+    repeated with each. Return None if `text` is None. Raises HiresxError for any other text."""
     from hiresx.base.threads import check_threads
 
     if text is None:

@@ -30,7 +30,7 @@ def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str
     interpolated, and walls elsewhere.
 
     `connectivity`: the connectivity file of a Plot3D grid, or None. Raises HiresxError if the checks of grids
-    (`hiresx.cli.grid_checks`) reject every such case.
+    (`hiresx.cli.grid_checks`) reject the case even with walls in place of all patched interfaces.
     """
     found = grid_report(path, connectivity)
     met = contacts(found)

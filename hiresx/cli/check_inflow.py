@@ -65,8 +65,8 @@ def notes_of_recycling(found: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def notes_of_turbulence(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
     """Yield a warning, as a sentence, for each inflow whose synthetic turbulence has an integral length below the
-    largest distance between neighbouring nodes at the inflow. Raises HiresxError, with the place, for Reynolds
-    stresses that are not positive semidefinite at a node of the face."""
+    largest distance between neighbouring nodes at the inflow. Raises HiresxError, with the node, for Reynolds stresses
+    that are not positive semidefinite at a node of the face."""
     from hiresx.rhs.synthetic_inflow import roots_of_stresses
 
     for patch in decomposition.patches:

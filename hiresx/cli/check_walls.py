@@ -30,8 +30,9 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
       its boundary condition.
     - `angle`: the largest angle between a grid line and the normal of the wall, in degrees.
     - `curved`, `edge`: whether the wall is curved, and whether it has an edge, where its normal jumps.
-    - `mirrors_places`: whether ghost nodes take the flow at mirrored points, interpolated, not at mirrored nodes.
-    - `moved`: by how many cells mirrored points outside the grid were moved at most.
+    - `mirrors_places`: whether ghost nodes take the flow that is interpolated at mirrored points; if not, they take the
+      flow of mirrored nodes.
+    - `moved`: the largest distance, in cells, by which mirrored points outside the grid were moved into it.
     """
     moved: dict[int, float] = {}
     for entry in find_mirror_sources(decomposition, extended):
@@ -120,8 +121,9 @@ def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str
 
 
 def notes_of_ends(decomposition: "Decomposition") -> Iterator[str]:
-    """Yield a note for each wall that ends beside a connection of the same face whose end, such as the trailing edge of
-    an airfoil in a C-grid, belongs to the connection: one cell of the body is then no wall."""
+    """Yield a note for each wall that ends where a connection of the same face begins, if the node between both, such
+    as the trailing edge of an airfoil in a C-grid, belongs to the connection. The last cell of the body is then not
+    part of the wall."""
     placed = [(p.block, p.face, p.range, p.condition) for p in decomposition.patches]
     for (b, face, _, condition), node in ConnectionEnds(decomposition.blocks, decomposition.connections).left(placed):
         block, (i, j, k) = decomposition.blocks[b], map(int, node)

@@ -60,17 +60,18 @@ def gradient(
     backend: options.Backend = "auto",
     json: options.Json = False,
 ) -> int:
-    """Compute the steady flow of a case, and the derivatives of its forces and of other numbers of its monitors with
-    respect to keys of the case.
+    """Compute the steady flow of a case, and the derivatives of numbers of its monitors, such as forces (--of), with
+    respect to keys of the case (--by).
 
-    The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
-    flow's linear equations, and with --adjoint each number does. The right-hand side of these equations comes from
-    differences in the key by --step; --extended computes their residual in extended precision. --check adds the
-    differences of converged flows, four for each key.
+    The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of
+    linear equations, the linearised equations of the flow; with --adjoint each number costs one instead. The right-hand
+    side of the equations is computed by differences with the step --step in the key, and --extended computes their
+    residual in extended precision. --check adds derivatives from differences of converged flows, four flows for each
+    key.
 
     Exit status: 0 done; 2 an error to correct.
 
-    Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone.
+    If mpirun or srun starts this command, all ranks compute the flow together. hiresx launch cannot start it.
     """
     with terminal.only_json(json):
         wanted, keys = _names("--of", of, "lift,drag"), _names("--by", by, "parameters.mach,gas.reynolds")

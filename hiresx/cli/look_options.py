@@ -45,8 +45,8 @@ class LookOptions:
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}
 
     def arguments(self) -> dict[str, Any]:
-        """Return {"look": look}, an argument for a function that draws a picture: the `Look` (appearance) that these
-        options describe."""
+        """Return {"look": look}, the keyword argument of functions that draw a picture: the `Look` (appearance) that
+        these options describe."""
         return {"look": self.look()}
 
     def look(self) -> "Look":

@@ -39,8 +39,8 @@ def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
 def with_parameters(
     call: Callable[..., Any], command: Callable[..., Any], parameters: Iterable[Parameter]
 ) -> Callable[..., Any]:
-    """Return a function for Typer with the signature `parameters` that calls `call`, which takes keyword arguments. It
-    has the name and the docstring of `command`, from which Typer makes the help text."""
+    """Return a function for Typer with the signature `parameters` that calls `call`, which takes keyword arguments. The
+    function has the name and the docstring of `command`, from which Typer makes the help text."""
     functools.update_wrapper(call, command)
     shown = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]

@@ -195,8 +195,9 @@ def spectrum(
     reference: Annotated[Path | None, option("--reference", "CSV", "Also draw levels: columns f, level.")] = None,
     points_per_wave: PointsPerWave = None,
 ) -> Any:
-    """Compute power spectra of probes and other histories by Welch's method, their peaks, and the coherence and phase
-    of pairs of signals."""
+    """Compute power spectra of histories by Welch's method, their peaks, and coherence and phase of pairs of signals.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
 
 
 @_analysis("jet")
@@ -231,7 +232,8 @@ def jet(
     page, jet.html.
 
     Several runs share one page, which is written into the folder of the first run. Options that describe the jet or its
-    probes apply to the first run."""
+    probes apply to the first run. The result is printed and written to files. Exit status: 0 done; 2 an error to
+    correct."""
     return {"run": run[0], "others": run[1:]}
 
 
@@ -246,8 +248,9 @@ def correlate(
     longest: Annotated[float | None, option("--lag", "T", "The largest lag.")] = None,
     reach: Annotated[float, option("--reach", "S", "Distance downstream for convection velocities.")] = 1.5,
 ) -> Any:
-    """Compute two-point and space-time correlations along the line of a probe, integral scales and convection
-    velocities."""
+    """Compute correlations in space and time along the line of a probe, integral scales and convection velocities.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
 
 
 @_analysis("azimuthal")
@@ -259,7 +262,9 @@ def azimuthal(
     *,
     strouhal: Strouhal,
 ) -> Any:
-    """Compute the azimuthal modes of a ring of points around the x axis: axisymmetric, helical and flapping tones."""
+    """Compute the azimuthal modes of a ring of points around the x axis: axisymmetric, helical and flapping tones.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
 
 
 @_analysis("xt")
@@ -269,7 +274,9 @@ def xt(
     times: TimeRange,
     fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each point.")] = False,
 ) -> Any:
-    """Draw the values along the line of a probe over position and time."""
+    """Draw the values along the line of a probe over position and time.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
 
 
 @_analysis("profile")
@@ -280,8 +287,9 @@ def profile(
     which: Annotated[int | None, option("--step", "N", "Fields of step N (-1: the last), not the averages.")] = None,
     others: Others = None,
 ) -> Any:
-    """Draw profiles of variables along straight lines through the grid, from time averages or from the fields of one
-    step."""
+    """Draw profiles of variables along straight lines, from time averages or from the fields of one time step.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -293,8 +301,9 @@ def turbulence(
     ] = None,
     frame: Annotated[str, option("--frame", "xyz|wall", "Axes of velocities and stresses.")] = "xyz",
 ) -> Any:
-    """Compute Favre stresses, profiles in wall units and budgets from time averages, averaged over homogeneous
-    directions."""
+    """Compute Favre stresses, profiles in wall units and budgets from averages over time and homogeneous directions.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
 
 
 @_analysis("amplification")
@@ -303,8 +312,9 @@ def amplification(
     ahead: Annotated[str | None, option("--ahead", "A,B", "Range of x ahead of the shock; found if absent.")] = None,
     behind: Annotated[str | None, option("--behind", "A,B", "Range of x behind the shock; found if absent.")] = None,
 ) -> Any:
-    """Compute the amplification of turbulence by a plane shock from time averages, and by linear interaction
-    analysis."""
+    """Compute the amplification of turbulence by a plane shock from time averages, and by linear interaction analysis.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
     return {"ahead": _range(ahead, "--ahead"), "behind": _range(behind, "--behind")}
 
 
@@ -327,8 +337,9 @@ def wavenumber(
     every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
-    """Compute spectra of fields over the wavenumber in a homogeneous direction, averaged over times and other
-    directions."""
+    """Compute wavenumber spectra of fields in a homogeneous direction, averaged over times and other directions.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -339,7 +350,9 @@ def energy_spectrum(
     every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
-    """Compute the spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
+    """Compute the spectrum of the kinetic energy in a periodic box, and the scales of its turbulence.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
 
 
 @_analysis("slice")
@@ -352,8 +365,9 @@ def slice(
     *,
     look: LookOptions,
 ) -> Any:
-    """Draw one variable on a plane of the fields or of the time averages, with contour lines, zoom and choice of
-    colours."""
+    """Draw one variable on a plane of the fields or time averages, with contour lines, zoom and choice of colours.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
     if averages and any(given is not None for given in (frame.step, frame.time, subset)):
         raise HiresxError("--step, --time and --subset choose fields, not averages", "leave them or --averages out")
 
@@ -374,8 +388,9 @@ def isosurface(
     opacity: Annotated[float, option("--opacity", "X", "Opacity of the surfaces, above 0 to 1.")] = 1.0,
     look: SurfaceLook,
 ) -> Any:
-    """Draw surfaces on which a variable of a 3-D field has given values, coloured by another variable (needs
-    PyVista)."""
+    """Draw surfaces on which a variable of a 3-D field has given values, coloured by another variable (needs PyVista).
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
     levels = options.numbers(values, "VALUES", "0.5,1")
     return {"values": levels, "clip": options.numbers(clip, "--clip", "0,10,-3,3,-1,1", 6)}
 
@@ -422,8 +437,9 @@ def spod(
     subset: Subset = "fields",
     look: Annotated[LookOptions, Only("zoom")],
 ) -> Any:
-    """Compute the spectral proper orthogonal decomposition of plane fields: the modes with most energy at each
-    frequency."""
+    """Compute the spectral proper orthogonal decomposition of plane fields: the strongest modes at each frequency.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
 
 
 @_analysis("wall")
@@ -449,7 +465,9 @@ def wall(
     times: TimeRange,
 ) -> Any:
     """Compute pressure, friction and heat flux along walls, their coefficients and y+, from the newest checkpoint or
-    from samples of a force."""
+    from samples of a force.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""
     return {"velocity": options.numbers(velocity, "--velocity", "0.5,0,0", 3)}
 
 
@@ -477,5 +495,6 @@ def farfield(
     welch: Welch,
     strouhal: Strouhal,
 ) -> Any:
-    """Compute the sound at observers from the flow on a surface (Ffowcs Williams-Hawkings): signals, spectra
-    and overall levels."""
+    """Compute the sound at observers from the flow on a surface (Ffowcs Williams-Hawkings): signals, spectra, levels.
+
+    The result is printed and written to files. Exit status: 0 done; 2 an error to correct."""

@@ -91,7 +91,7 @@ def run(
     130 Ctrl-C; 128 + N another signal N (143 SIGTERM, 129 SIGHUP, 138 and 140 SIGUSR1 and SIGUSR2). After the last
     three a checkpoint was written, from which hiresx run --restart continues.
 
-    Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
+    If mpirun, srun or hiresx launch starts this command, all ranks compute the case together.
     """
     import rich.console  # noqa: F401 - a broken library is reported before a folder is made
 
@@ -416,8 +416,8 @@ def refuse_existing_run(out: Path) -> None:
 
 
 def discard(directory: Path, absent: Sequence[Path]) -> None:
-    """Remove the folder `directory` of a run that did not begin. Of the parent folders `absent`, which this command
-    made, remove those that are empty."""
+    """Remove the folder `directory` of a run that did not begin. `absent`: the folders among it and its parents that
+    did not exist before this command; those that are empty are removed, too."""
     shutil.rmtree(directory, ignore_errors=True)
     for path in absent:
         with contextlib.suppress(OSError):

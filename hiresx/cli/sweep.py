@@ -68,7 +68,8 @@ def sweep(
     script: launch.ScriptOptions,
     json: options.Json = False,
 ) -> int:
-    """Run a case with every combination of values, one after the other, and make one table of the results.
+    """Run a case with every combination of the values that --set gives to its keys, one after the other, and make one
+    table of the results.
 
     Repeat the command to resume a sweep: finished runs are not run again, the others go on from their checkpoints.
     Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs become a job

@@ -34,7 +34,8 @@ def show(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Show the machine, or a recording of another one, or save a snapshot. The command hiresx topo alone does the same.
+    """Show the machine, or a recording of another one, or save a snapshot. The command hiresx topo without a subcommand
+    does the same.
 
     Exit status: 0 done; 2 an error to correct."""
     if context.invoked_subcommand is not None:
@@ -95,7 +96,8 @@ def plan(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Compare strategies that place ranks on the GPUs of a machine: the time of an exchange, and the busiest link.
+    """Compare strategies that place ranks on the GPUs of a machine, by the time and the busiest link of the exchange
+    that --bytes or --case describes.
 
     Exit status: 0 done; 2 an error to correct."""
     with terminal.only_json(json):

@@ -49,8 +49,8 @@ def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[Co
 def build(spec: GridTable, directory: Path | None = None) -> Grid:
     """Return the grid that the table [grid] of a case file describes. The grid is generated, or read from a Plot3D or
     CGNS file. `spec`: the table as one of the models of `hiresx.case.grids`. `directory`: the folder to which a file
-    name in the table is relative. Raises HiresxError for grids that cannot be made or read, or are too large for the
-    memory of this machine."""
+    name in the table is relative, by default the current one. Raises HiresxError for grids that cannot be made or read,
+    or are too large for the memory of this machine."""
     if isinstance(spec, GridFile):
         return read(spec, directory)
     name = spec.generator.replace("-", "_")

@@ -46,7 +46,7 @@ class BlendedMap(BlockMap):
     def share(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of the quartic polynomial through the last five of six nodes in the blended interpolation,
         and its derivative with respect to the index, (n, 3) each: one number for each position and index direction.
-        (The polynomial through the first five nodes has 1 minus this weight.) `xi` (n, 3): positions as real node
+        (The polynomial through the first five nodes has 1 minus this weight.) `xi` (n, 3): positions as fractional node
         indexes. `base` (n, 3): index of the first of the six nodes."""
         place = xi - base
         t = np.clip(place - BEFORE, 0, 1)
@@ -60,9 +60,9 @@ class BlendedMap(BlockMap):
 
     def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the interpolation weights of the six nodes in each index direction, and their derivatives with respect
-        to the index, each (n, 3, 6). The map has three continuous derivatives. `xi` (n, 3): positions as real node
-        indexes. `base` (n, 3): index of the first of the six nodes. In a direction with one node the weights are (1, 0,
-        ...)."""
+        to the index, each (n, 3, 6). The map has three continuous derivatives. `xi` (n, 3): positions as fractional
+        node indexes. `base` (n, 3): index of the first of the six nodes. In a direction with one node the weights are
+        (1, 0, ...)."""
         value, slope = lagrange_blended(xi - base, *self.share(xi, base))
         for d in range(self.dimensions, 3):
             value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0

@@ -20,9 +20,9 @@ CORE_OF_CORNER = 0.25
 
 
 def butterfly(m: int, radii: np.ndarray, fade: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes of a butterfly grid (O-H grid) in a circle: an inner square (m + 1, m + 1) [b, a], and a ring
-    around the square (L, 4 m) [layer, ray]. A position is a complex number y + i z. `m`: the number of cells along each
-    side of the square, which must be even.
+    """Return the nodes of a butterfly grid (O-H grid) in a circle: an inner square, (m + 1, m + 1) [z direction, y
+    direction], and a ring around it, (L, 4 m) [layer, ray]. A position is a complex number y + i z. `m`: the number of
+    cells along each side of the square, which must be even.
 
     `radii` (L + 1,): the mean radius of the square's edge, and the radii of the layers 1 .. L of the ring. `fade`:
     numbers of two layers. From layer fade[1] on the ring is polar: the layers are circles of the given radii, and the

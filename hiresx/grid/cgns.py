@@ -44,7 +44,7 @@ def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | Non
     or angles in degrees; the form with which the nodes match is used. `drop`: the names of boundary patches and
     connections that are left out, PATCH or ZONE/PATCH. `broken`: a dictionary that is filled with the boundary patches
     whose nodes cannot be found, as ZONE/PATCH, and the reasons. Without it such a patch is an error. Raises HiresxError
-    with the path of the invalid node in the file, and if h5py is missing."""
+    for an invalid file, with the path of the invalid node in it, and if h5py is missing."""
     with open_tree(path) as root:
         return _grid(path, root, Omissions(path, tuple(drop), broken))
 

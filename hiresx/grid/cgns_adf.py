@@ -100,8 +100,8 @@ class _Others:
 
 @contextmanager
 def open_root(path: Path) -> Iterator[Node]:
-    """Open a CGNS file in the older format ADF, and yield the root node of the tree. Raises HiresxError, with the
-    position of the byte, for a file that is damaged."""
+    """Return a context manager that opens a CGNS file in the older format ADF and gives the root node of its tree.
+    Raises HiresxError, with the position of the byte, for a file that is damaged."""
     with ExitStack() as stack:
         others = _Others(stack)
         try:

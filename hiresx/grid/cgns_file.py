@@ -11,8 +11,8 @@ from hiresx.grid.cgns_tree import Node
 
 @contextmanager
 def open_tree(path: Path) -> Iterator[Node]:
-    """Open a CGNS file in either format, HDF5 or ADF, and yield the root node of the tree. Raises HiresxError for a
-    damaged file, and if h5py is needed and missing."""
+    """Return a context manager that opens a CGNS file in either format, HDF5 or ADF, and gives the root node of its
+    tree. Raises HiresxError for a damaged file, and if h5py is needed and missing."""
     with path.open("rb") as file:
         start = file.read(32)
     form = cgns_adf if start.startswith(adf.STARTS) else cgns_hdf5

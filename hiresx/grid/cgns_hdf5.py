@@ -69,8 +69,8 @@ class Hdf5Node(Node):
 
 @contextmanager
 def open_root(path: Path) -> Iterator[Node]:
-    """Open a CGNS file in the HDF5 format, and yield the root node of the tree. Raises HiresxError if h5py is missing,
-    and with h5py's message for a damaged file."""
+    """Return a context manager that opens a CGNS file in the HDF5 format and gives the root node of its tree. Raises
+    HiresxError if h5py is missing, and with h5py's message for a damaged file."""
     h5py = optional.import_required(
         "h5py", f"{path}: CGNS files in the form of HDF5 are read by h5py", "pip install h5py"
     )

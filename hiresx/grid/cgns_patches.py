@@ -55,8 +55,8 @@ class Omissions:
     met: set[str] = field(default_factory=set)
 
     def drops(self, zone: Node, node: Node) -> bool:
-        """Return whether the user asked to leave out the boundary patch or connection `node` of `zone`. The names that
-        are found in the file are recorded for `check_all_found`."""
+        """Return whether the user asked to leave out the boundary patch or connection `node` of `zone`. The method also
+        records the name of `node`, which `check_all_found` compares with the names that the user gave."""
         both = {node.name, f"{zone.name}/{node.name}"}
         self.seen[f"{zone.name}/{node.name}"] = None
         self.met.update(both.intersection(self.names))
@@ -64,8 +64,8 @@ class Omissions:
 
     @contextmanager
     def naming(self, zone: Node, node: Node) -> Iterator[None]:
-        """Return a context in which errors about the patch `node` of `zone` get a longer hint: it also says which key
-        of the case leaves this patch out."""
+        """Return a context manager for reading the patch `node` of `zone`. A HiresxError in it gets a longer hint,
+        which also says which key of the case leaves this patch out."""
         try:
             yield
         except HiresxError as error:
@@ -97,10 +97,11 @@ def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
 
 
 def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[FacePart], list[str]]:
-    """Return the face nodes of all boundary patches of a CGNS file, walls first, and the names of the regions to which
-    the patches belong. `base`: the base of the file. `zones`: its zones, one for each block. `left`: the patches that
-    the user leaves out. Raises HiresxError for a patch whose nodes are not on a face, unless `left.broken` collects
-    such patches."""
+    """Return two lists with one entry for each boundary patch of a CGNS file: its face nodes, and the name of the
+    region to which it belongs. Walls come first. Connections whose faces have no common nodes (`abuts`) come last, in
+    the region "patched". `base`: the base of the file. `zones`: its zones, one for each block. `left`: the patches that
+    the user leaves out. Raises HiresxError for a patch whose nodes are not on a face; if `left.broken` is a dictionary,
+    such patches are added to it instead."""
     found = []
     for b, zone in enumerate(zones):
         for patch, name, kind in conditions(base, zone.node):

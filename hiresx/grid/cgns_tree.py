@@ -98,9 +98,9 @@ class Node:
         return self._cast(False)
 
     def nodes(self, shape: tuple[int, int, int]) -> Nodes:
-        """Return the data of the node as one coordinate of all grid points of a block, (nk, nj, ni). The data of a
-        large file are not read yet. `shape`: the expected shape (nk, nj, ni). Raises HiresxError for data of another
-        type or shape."""
+        """Return the data of the node as one coordinate (x, y or z) of all grid points of a block: an array (nk, nj,
+        ni) or, for a large file, a `StoredCoordinates`, which reads the data later. `shape`: the expected shape (nk,
+        nj, ni). Raises HiresxError for data of another type or shape."""
         found, kind = self._of_kind("iuf")
         if (1,) * (3 - len(found)) + found != shape:
             raise self.error(f"holds {kind} of shape {found} instead of {shape}")

@@ -27,8 +27,8 @@ class Units:
     kind: str = ""
 
     def below(self, node: Node) -> "Units":
-        """Return the units that apply to the CGNS node `node`, a child of the node to which these units apply. The
-        child may replace them. Raises HiresxError, with the name, for a unit of length that CGNS does not define."""
+        """Return the units that apply to `node`, a child of the CGNS node to which these units apply: its own units if
+        it gives any, otherwise these. Raises HiresxError for a unit of length that CGNS does not define."""
         found = self
         for child in node.children("DataClass_t"):
             found = replace(found, kind=child.text())

@@ -44,7 +44,8 @@ class Connection:
     over_a_pole: bool = False
 
     def renumbered(self, first: int) -> "Connection":
-        """Return this connection for a list of blocks in which every block number is greater by `first`."""
+        """Return a copy of this connection with both block numbers increased by `first`, for a list of blocks in which
+        `first` other blocks precede those of this connection."""
         return Connection(
             self.block + first, self.face, self.range, self.donor + first, self.matrix, self.offset, self.translation,
             self.rotation, self.over_a_pole,
@@ -86,7 +87,8 @@ class Connection:
 
     def ghosts(self, layers: int, size: tuple[int, int, int]) -> Integers:
         """Return the indexes i, j, k of the ghost nodes behind the connected face nodes, in `layers` layers: an integer
-        array (3, ...) whose further axes run along i, j and k. `size`: (ni, nj, nk) of the block."""
+        array (3, ...) whose further axes run along i, j and k. In the direction normal to the face the indexes are
+        negative, or begin at the size of the block. `size`: (ni, nj, nk) of the block."""
         d = direction(self.face)
         n = size[d]
         normal = np.arange(-layers, 0) if side(self.face) < 0 else np.arange(n, n + layers)
@@ -132,8 +134,8 @@ class Touching:
     over: bool = False
 
     def describe(self, blocks: Sequence[Block]) -> str:
-        """Return a sentence for messages: which nodes of which face lie on, or inside, which other block. `blocks`: the
-        blocks of the grid."""
+        """Return a sentence for messages on faces that touch another block without a connection: which nodes of which
+        face lie on, or inside, which block. `blocks`: the blocks of the grid."""
         nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
         where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {format_vector(self.place)}"
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
@@ -144,14 +146,14 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """Whether the two faces are the opposite ends of one block that closes on itself except for one grid step
-        between them."""
+        """Whether the two faces that touch are opposite ends of one block with a gap of one grid step between them, as
+        in an O-grid without its last plane of nodes."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
     def hint(self, blocks: Sequence[Block]) -> str:
-        """Return the advice for an error message: how to connect the two faces without moving nodes, if that is
-        possible. `blocks`: the blocks of the grid."""
+        """Return the advice for an error message: how to connect the two faces that touch without moving nodes, if that
+        is possible. `blocks`: the blocks of the grid."""
         name, d = blocks[self.block].name, self.face[0]
         if self.closes:
             return (
@@ -210,13 +212,15 @@ class Grid:
 
 
 def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None = None) -> list[Connection]:
-    """Return the two connections that make the index direction `axis` ("i", "j", "k") of a block periodic. They connect
-    the two whole faces, or the nodes of `range_` on both faces. `block`: the number of the block.
+    """Return the two connections that make the index direction `axis` ("i", "j", "k") of a block periodic. `block`: the
+    number of the block. `range_`: half-open index ranges i, j, k of the nodes to connect on both faces, by default the
+    whole faces.
 
-    If the period moves the face at the lower end onto the face at the upper end, both contain the same nodes (layout
-    "shared"), and ghost -1 is node n - 2. Otherwise the image of the lower face must lie one spacing beyond the upper
-    face (layout "offset"), and ghost -1 is node n - 1. In the offset layout the step across the seam must be between
-    1/4 and 4 times both of its neighbours. If the period includes a rotation, ghosts are rotated.
+    If the period of the block (`grid.period`) moves the face at the lower end onto the face at the upper end, both
+    contain the same nodes (layout "shared"), and ghost -1 is node n - 2. Otherwise the image of the lower face must lie
+    one spacing beyond the upper face (layout "offset"), and ghost -1 is node n - 1. In the offset layout the step
+    across the seam must be between 1/4 and 4 times both of its neighbours. If the period includes a rotation, ghosts
+    are rotated.
 
     Raises HiresxError if the grid has no period in that direction, and, with the first node that does not fit, if
     neither layout fits."""

@@ -117,7 +117,7 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
 
     Where two entries name the same line of nodes, a region (a named part of a face) has priority over a connection, and
     an earlier connection over a later one. The nodes are not compared here: see `hiresx.grid.connectivity_check`.
-    Raises HiresxError naming the file and the entry."""
+    Raises HiresxError for an invalid entry, with the name of the file and the entry."""
     other = foreign.tables(path, blocks)
     data = toml.read(path) if other is None else other
     try:
@@ -243,7 +243,7 @@ def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], inde
 
 def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
     """Return the rigid motion that consists of the `rotation` and the `translation` given in a table of a case or
-    connectivity file. A translation within `rotation` is added to `translation`."""
+    connectivity file, of which each may be None. A translation within `rotation` is added to `translation`."""
     shift = np.zeros(3) if translation is None else np.array(translation, dtype=float)
     if rotation is None:
         return motion(translation=shift)

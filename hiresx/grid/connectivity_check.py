@@ -58,8 +58,9 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
       inverse index map and motion. Nodes on the border of a range are excepted, because they may belong to another
       patch.
 
-    `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with the
-    block, the indexes (i, j, k), the coordinates of the node and the coordinates of the donor node."""
+    `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError for the
+    first node that does not fulfil a condition, with its block, its indexes (i, j, k), its coordinates and those of the
+    donor node."""
     with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         checks = [_check(blocks, connection) for connection in connections]
         _check_way_back(blocks, connections)

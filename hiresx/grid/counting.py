@@ -12,8 +12,9 @@ from hiresx.grid.plot3d_binary import find_layout
 
 def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
     """Return the number of nodes of the grid file that `spec` names, from the sizes in the file's headers, without
-    reading coordinates. `directory`: the folder to which the file name is relative. The result is None for a grid that
-    is coarsened, for a text file, and for a file that cannot be read (reading it later raises the error)."""
+    reading coordinates. `directory`: the folder to which the file name is relative; None: the current one. The result
+    is None for a grid that is coarsened, for a text file, and for a file that cannot be read (reading it later raises
+    the error)."""
     if spec.coarsen:
         return None
     path = Path(directory or "") / spec.file

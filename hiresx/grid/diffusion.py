@@ -4,11 +4,11 @@ import numpy as np
 
 
 def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Smooth `values` (n,), given at the increasing `positions` (n,), over each of the increasing `widths` (m, n), and
-    return the results (m, n). The widths of the first row must be 0; widths may differ from position to position. The
-    two end values do not change. Row m is computed from row m - 1 by one implicit step of the heat equation. The step
-    is half the increase of the squared widths, so that a width is the standard deviation of a Gaussian. The result is
-    an even function of the width."""
+    """Smooth `values` (n,), given at the increasing `positions` (n,), over m widths, and return the m results, (m, n).
+    `widths` (m, n): the width of each result at each position. All widths of the first row must be 0, and the widths
+    must increase from row to row. The two end values do not change. Each row is computed from the row before by one
+    implicit step of the heat equation. The step is half the increase of the squared widths, so that a width is the
+    standard deviation of a Gaussian. The result is an even function of the width."""
     left, right = np.diff(positions)[:-1], np.diff(positions)[1:]
     # Coefficients of the second derivative, without the middle one: the sum of all three is 0.
     below = np.concatenate([[0.0], 2 / (left * (left + right)), [0.0]])

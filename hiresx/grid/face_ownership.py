@@ -25,13 +25,14 @@ class FacePart:
 def assign_nodes(
     blocks: Sequence[Block], parts: Sequence[FacePart], owned: Sequence[FacePart] = (), strict: bool = True
 ) -> list[list[Range]]:
-    """Assign every face node to one of the boundary conditions and connections that claim it: the first one. Returns,
-    for each of `parts` (rectangles of face nodes), the nodes that no earlier part has, as disjoint half-open ranges (i,
-    j, k). Usually this is one range: the whole part, or the part without a line of nodes at its border. The parts in
-    `owned` come before all others and may overlap each other.
+    """Give each face node to the first boundary condition or connection that claims it. `parts`: the claimed rectangles
+    of face nodes, the first one with priority. Returns, for each of `parts`, the nodes that no earlier rectangle has,
+    as disjoint half-open ranges (i, j, k). Usually this is one range: the whole rectangle, or the rectangle without a
+    line of nodes at its border. `owned`: further rectangles, which have priority over `parts` and may overlap each
+    other; the result does not contain them.
 
-    If `strict` is true, two parts may share one line of nodes (in two dimensions one node). If they share more, a
-    HiresxError names both parts and the first common node. If `strict` is false, any number of nodes may be shared."""
+    If `strict` is true, two rectangles may share one line of nodes (in two dimensions one node). If they share more, a
+    HiresxError names both and the first common node. If `strict` is false, any number of nodes may be shared."""
     owners: dict[tuple[int, str], np.ndarray] = {}
     assigned: list[list[Range]] = []
     everything = [*owned, *parts]

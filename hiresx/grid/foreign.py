@@ -89,7 +89,8 @@ class Lines:
 
 def choose_reader(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None:
     """Return the function that reads the connectivity file `path` of another program (NMF, CFL3D, Gridgen, GridPro),
-    chosen by the content of the file; None for a file in the format of HiResX."""
+    chosen by the content of the file; None for a file in the format of HiResX. The function has the arguments and the
+    result of `tables`."""
     if path.suffix.lower() == ".toml":
         return None
     lines = Lines(path)
@@ -112,7 +113,7 @@ def choose_reader(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any
 def tables(path: Path, blocks: Sequence[Block]) -> dict[str, Any] | None:
     """Return the connections and boundary regions in a connectivity file of another program (NMF, CFL3D, Gridgen,
     GridPro), in the form of the tables of a HiResX connectivity file; None if `path` is a HiResX file. `blocks`: the
-    blocks of the grid. Raises HiresxError with the number of the line."""
+    blocks of the grid. Raises HiresxError for an invalid line, with its number."""
     reader = choose_reader(path)
     return None if reader is None else reader(path, blocks)
 

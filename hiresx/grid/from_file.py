@@ -30,11 +30,12 @@ log = logging.getLogger(__name__)
 
 
 def read(spec: GridFile, directory: Path | None = None) -> Grid:
-    """Return the grid of a case that reads its grid from a file, with the changes that the table [grid] of a case file
-    `spec` asks for. All connections are checked node by node (`hiresx.grid.connectivity_check`). The key `period`
-    applies to every block. Whether the nodes of a block have this period is checked later, with its periodic boundary
-    conditions. `directory`: the folder to which the paths in the table are relative. Raises HiresxError, with the path
-    and the location, for a file that cannot be read and for a connection whose nodes do not match."""
+    """Read a grid file and return its grid with the changes that `spec`, the table [grid] of a case file, asks for. All
+    connections are checked node by node (`hiresx.grid.connectivity_check`). The key `period` of the table applies to
+    every block; whether the nodes have this period is checked later, with the periodic boundary conditions.
+    `directory`: the folder to which the paths in the table are relative, by default the current one. Raises
+    HiresxError, with the path and the location, for a file that cannot be read and for a connection whose nodes do not
+    match."""
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
     grid, words = load_grid(spec, path, connectivity)
@@ -56,14 +57,15 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
     """Read a grid file (Plot3D or CGNS) and return the grid in the form that the solver accepts: plane grids in the x-y
     plane, right-handed blocks. `connectivity`: the connectivity file of a Plot3D grid, or None. The format of the file
-    is detected. Raises HiresxError with the location of the error."""
+    is detected. Raises HiresxError for a file that contains no valid grid; the message names the location of the
+    error."""
     return load_grid(GridFile(file=str(path)), path, connectivity)[0]
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
     """Return (the grid of the file `path`, sentences on the changes made to it). `spec`: the table [grid] of a case
     file, which says which parts of the file are read and how the grid is changed. `connectivity`: the connectivity file
-    of a Plot3D grid, or None. Raises HiresxError with the path."""
+    of a Plot3D grid, or None. Raises HiresxError, which names the path, for a file that contains no valid grid."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)
@@ -75,11 +77,12 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """Return the unchanged grid of a Plot3D or CGNS file, whether the connections were given by the file or by
-    `connectivity`, and sentences on the conversion of coordinates to metres. `connectivity`: the connectivity file of a
-    Plot3D grid, or None. `drop`: names of CGNS boundary patches and connections to leave out. `broken`: a dictionary
+    """Return the unchanged grid of a Plot3D or CGNS file, whether its connections are given (by a CGNS file, or by
+    `connectivity`), and sentences on the conversion of coordinates to metres. `connectivity`: the connectivity file of
+    a Plot3D grid, or None. `drop`: names of CGNS boundary patches and connections to leave out. `broken`: a dictionary
     that is filled with the CGNS patches whose nodes cannot be found, as ZONE/PATCH, and the reasons; without it they
-    are errors. Raises HiresxError with the location of the error."""
+    are errors. Raises HiresxError for a file that contains no valid grid; the message names the location of the
+    error."""
     if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 

@@ -37,8 +37,8 @@ def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     """Return the report that `hiresx info` prints on a grid file, as JSON data. `connectivity`: the connectivity file
     of a Plot3D grid, or None.
     - "form": file format, byte order and precision.
-    - "blocks": for each block its name, its nodes as stored, the directions in which it is "thin" (1 or 2 nodes),
-      "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines, grid lines that occur twice, the
+    - "blocks": for each block its name, its numbers of nodes in the file, the directions in which it is "thin" (1 or 2
+      nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines, grid lines that occur twice, the
       smallest and the largest "spacing" along grid lines, and the largest "ratio" of neighbouring spacings.
     - "done": the changes to the grid that HiResX makes by itself, as text.
     - "points", "connections", "regions": numbers of the resulting grid. "left": rectangles of face nodes that belong to

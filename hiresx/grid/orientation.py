@@ -78,8 +78,8 @@ def join(
     """Return the connection of two rectangles of face nodes. `own`, `donor`: the two rectangles, each as (block number,
     face, half-open index ranges). `matrix`: the signed permutation from indexes of the block to indexes of the donor.
     `layout`: "shared" if both blocks contain the nodes of the face, "offset" if the donor's nodes lie one step beyond
-    them. `motion` moves the donor to the block. Raises HiresxError if `matrix` does not fit the two faces or their
-    numbers of nodes. `where`: the beginning of the error message."""
+    them. `motion`: the rigid motion that moves nodes of the donor to those of the block. Raises HiresxError if `matrix`
+    does not fit the two faces or their numbers of nodes. `where`: the beginning of the error message."""
     b, face, range_ = own
     p, donor_face, donor_range = donor
     d, e = direction(face), direction(donor_face)

@@ -65,9 +65,9 @@ def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
     from the end of the wake cut along its lower side, the lower surface, the leading edge, the upper surface and the
     upper side of the cut. The index j runs from the surface to a half ellipse about the end of the cut. `spec`: the
     table [grid] of a case file with the numbers of nodes and the spacings. `section`: the outline of the wing section.
-    `beside`: distance of the plane beyond the tip of the wing, over the first spacing of the planes there. The spacings
-    at the surface grow with it.
-    Raises HiresxError for spacings that do not fit the numbers of nodes."""
+    `beside`: for a plane beyond the tip of the wing, its distance from the tip divided by the first spacing of the
+    planes there, otherwise 0. The spacings at the surface grow with it. Raises HiresxError for spacings that do not fit
+    the numbers of nodes."""
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline, beside)
     w = section.unfold(outline, u)

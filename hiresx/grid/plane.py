@@ -167,8 +167,9 @@ def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
 
 def checked_grid(grid: Grid) -> Grid:
-    """Return the grid with blocks in which the solver can compute. Raises HiresxError for a block with coordinates that
-    are not finite, or with too few nodes (the conditions of `Block`)."""
+    """Return the grid with every `RawBlock` (a block as read from a file) replaced by a `Block`, in which the solver
+    can compute. Raises HiresxError for a block with coordinates that are not finite, or with too few nodes (the
+    conditions of `Block`)."""
     blocks = [
         Block(b.name, *b.coordinates, b.regions, b.rounding) if isinstance(b, RawBlock) else b for b in grid.blocks
     ]

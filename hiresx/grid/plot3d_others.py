@@ -28,8 +28,8 @@ def no_grid(path: Path, what: str) -> HiresxError:
 
 def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> str | None:
     """Return the kind of a Plot3D file that is not a grid, "solution (Q)" or "function"; None for any other file.
-    `head`: the numbers at the beginning of the file. `left(n)`: a function that returns how many reals the file may
-    have after its first n numbers (one possibility for each precision)."""
+    `head`: the numbers at the beginning of the file. `left(n)`: a function that returns how many reals the bytes after
+    the first n numbers can be: one possibility for each precision."""
     for many, dimensions in product((True, False), (3, 2)):
         count = int(head[0]) if many and len(head) else 1
         for extra in (0, 1):

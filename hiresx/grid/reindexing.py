@@ -76,8 +76,8 @@ class Reindexing:
 
 def reindex(grid: Grid, by: Sequence[Reindexing]) -> Grid:
     """Return the grid with the indexes of every block permuted, reversed or coarsened. `by`: the change of the indexes
-    of each block. Regions, connections and periods are changed accordingly. Regions and connections on the faces of
-    directions of which a single node is left (`Reindexing.thin`) are removed."""
+    of each block. Regions, connections and periods are changed accordingly. Regions and connections on faces are
+    removed if a single node is left in the direction normal to the face (`Reindexing.thin`)."""
     sizes = [block.size for block in grid.blocks]
     blocks = [_block(block, r) for block, r in zip(grid.blocks, by, strict=True)]
     connections = [

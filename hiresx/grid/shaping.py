@@ -44,8 +44,8 @@ Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
     """Return the grid with every second node only, and sentences on the change. A direction of the blocks is coarsened
     if this keeps both ends of the blocks, of their regions and of their connections, if 7 nodes or more are left, and
-    if it is possible in all connected blocks. If a region is adjacent to a region or to a connection, one of its ends
-    may move by one node. Raises HiresxError if no direction can be coarsened."""
+    if it is possible in all connected blocks. An end of a region may move by one node if another region or a connection
+    begins there. Raises HiresxError if no direction can be coarsened."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
     group = {place: n for n, place in enumerate(directions)}
 
@@ -295,8 +295,9 @@ def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion
 
 
 def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """Return the grid after the changes `coarsen`, `mirror`, `extrude` and `revolve` that the table [grid] of a case
-    file `spec` asks for, in this order, and sentences on the changes. Raises the errors of these functions."""
+    """Return the grid after the changes `coarsen`, `mirror`, `extrude` and `revolve` (functions of this module), in
+    this order, and sentences on the changes. `spec`: the table [grid] of a case file, which says which of them to make.
+    Raises HiresxError if one of these functions cannot change the grid."""
     words: list[str] = []
     tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [
         *[coarsen] * spec.coarsen,

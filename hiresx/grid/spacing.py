@@ -44,9 +44,10 @@ def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.nd
 
 
 def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
-    """Return the distances from the origin (n_normal, m) of the nodes on m rays that lead from a circle to an ellipse.
-    `spec`: the table [grid] of a case file with the radius of the circle, the distances of the ellipse from it ahead
-    and beside, and the spacing at the circle. `t` (m,): the angles of the rays from the upstream axis, in radians."""
+    """Return the distances (n_normal, m) from the origin of the n_normal nodes on each of m rays, which lead from a
+    circle to an ellipse, both around the origin. `spec`: the table [grid] of a case file with the radius of the circle,
+    the distances of the ellipse from it ahead and beside, and the spacing at the circle. `t` (m,): the angles of the
+    rays from the upstream axis, in radians."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1
@@ -94,8 +95,9 @@ def _bisect(function: Callable[[float], float], low: float, high: float) -> floa
 
 def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
     """Return the grid spacing sqrt(first^2 + (x ln stretching)^2) at the distance x >= 0 from the point with the
-    spacing `first`. Beyond `end`, where a sponge (a damping zone) begins, the growth of the spacing from node to node
-    changes smoothly to the factor `sponge_stretching`."""
+    spacing `first`. Far from this point it grows from node to node by the factor `stretching`. Beyond the distance
+    `end`, where a sponge (a damping zone) begins, the growth of the spacing from node to node changes smoothly to the
+    factor `sponge_stretching`."""
     b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
     spacing = np.sqrt(first**2 + (b * x) ** 2)
     if x > end:
@@ -124,9 +126,9 @@ def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
 def nodes_along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the coordinates x of the nodes along the axis of a jet whose nozzle ends at x = 0, as three arrays (n,) in
     reference lengths: nodes inside the nozzle (x < 0), nodes outside it upstream (x < 0), and nodes downstream from x =
-    0 through the sponge (the damping zone). The spacing follows `spacing_into_sponge`. Each line ends at the first node
-    at or beyond its length. `spec`: the table [grid] of a case file. Raises HiresxError if a line upstream has too few
-    nodes."""
+    0 through the sponge (the damping zone). The spacing follows `spacing_into_sponge`. `spec`: the table [grid] of a
+    case file with the lengths of the three lines, each of which ends at the first node at or beyond its length. Raises
+    HiresxError if a line upstream has too few nodes."""
     downstream = march(
         partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,

@@ -231,7 +231,8 @@ class StoredCoordinates:
         return float(np.min(found)), float(np.max(found))
 
     def forget(self) -> None:
-        """Free the memory of the layers of nodes beside the block's faces, which are kept after reading."""
+        """Free the memory of those layers of nodes beside the block's faces that are kept after the first reading. They
+        are read from the file again if they are needed."""
         self.__dict__.pop("_rims", None)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -76,7 +76,8 @@ def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
 
 def touching(grid: Grid, holes: bool = True) -> list[Touching]:
     """Return all faces, or parts of faces, that lie on another block or inside it but have no connection. `holes`:
-    whether the result includes gaps of any width within a connection."""
+    whether the result also includes nodes that a connection leaves out although it connects their neighbours, since
+    they are out of place on one of the two faces."""
     with np.errstate(all="ignore"):
         surfaces = [
             _Surface(grid, b, face)

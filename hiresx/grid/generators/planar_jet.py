@@ -32,9 +32,10 @@ def generate(spec: PlanarJet) -> Grid:
     [grid] of a case file. Lengths are in nozzle heights. The nozzle ends at x = 0, and the jet axis is y = 0.
 
     Along x the spacing grows to both sides of x = 0 as sqrt(exit_spacing^2 + (b x)^2), with b = ln(stretching). Along y
-    it grows in the same way from the outside of the nozzle lip. In the sponge (the damping zone downstream) the growth
-    changes smoothly to `sponge_stretching`. Every line ends at the first node at or beyond its length. Along z there
-    are nk nodes. The period along z is `width`, and the node at the upper end is left out."""
+    the spacing is uniform along the nozzle lip and through the boundary layer, and grows outwards from the lip like
+    that along x. In the sponge (the damping zone downstream) the growth changes smoothly to `sponge_stretching`. Every
+    line ends at the first node at or beyond the length that `spec` gives for it. Along z there are nk nodes. The period
+    along z is `width`, and the node at the upper end is left out."""
     inside, outside, downstream = nodes_along_jet(spec)
     nozzle, lip, beyond = _heights(spec)
     positive = np.concatenate([nozzle[nozzle > 0], lip[1:], beyond[1:]])

@@ -17,10 +17,10 @@ def generate(spec: Plate) -> Grid:
     parameters `spec`, the table [grid] of a case file. Lengths are in reference lengths.
 
     Along x the spacing grows from `leading_edge_spacing` at the leading edge by a hyperbolic sine to both sides. The
-    leading edge is a node. The ni - 1 cells are divided between the two sides so that their growth is the same. Along y
-    the spacing grows by a hyperbolic sine from `first_spacing` at the wall. Along z there are nk nodes. The period
-    along z is `width`, and the node at the upper end is left out. Raises HiresxError for spacings that do not fit the
-    numbers of nodes."""
+    leading edge is a node. The ni - 1 cells are divided between the two sides so that the spacing grows equally fast on
+    both. Along y the spacing grows by a hyperbolic sine from `first_spacing` at the wall. Along z there are nk nodes.
+    The period along z is `width`, and the node at the upper end is left out. Raises HiresxError for spacings that do
+    not fit the numbers of nodes."""
     ni, nj, nk = spec.n
     if nj == 1:
         raise HiresxError("a plate grid has nj > 1: j runs from the wall outwards", "give grid.n = [ni, nj, 1]")

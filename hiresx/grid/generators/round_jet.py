@@ -45,10 +45,10 @@ def generate(spec: Any) -> Grid:
     Lengths are in nozzle diameters. The nozzle ends at x = 0, and the jet axis is the x axis.
 
     Along x, and along r outside of the nozzle lip, the spacing is that of the planar jet
-    (`hiresx.grid.spacing.spacing_into_sponge`). In the nozzle, the layers of the ring have the spacing of the lip
-    through the boundary layer. Further inside, the spacing changes to the spacing of the core, which determines the
-    size of the core. The cross-section is the same at every x (`hiresx.grid.butterfly`). It is polar from the boundary
-    layer outwards."""
+    (`hiresx.grid.spacing.spacing_into_sponge`). In the boundary layer of the nozzle the layers of the ring have the
+    same spacing as along the lip. Further inside, their spacing changes to that of the cells in the core, which
+    determines the size of the core. The cross-section is the same at every x (`hiresx.grid.butterfly`). It is polar
+    from the boundary layer outwards."""
     inside, around, downstream = nodes_along_jet(spec)
 
     m = spec.points_around // 4

@@ -15,9 +15,9 @@ def generate(spec: Wavy) -> Grid:
     `spec`, the table [grid] of a case file, in reference lengths.
 
     The node that would lie at X is displaced along coordinate c by amplitude_c times the product, over the directions d
-    with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d). With amplitude = [0.5, 0.5, 0] and waves = [1,
-    1, 1] in two dimensions it is the grid of the isentropic vortex of Ye et al. (2022). A direction may be periodic if
-    its number of waves is a whole number."""
+    with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d), where L_d is the length of the box along d.
+    With amplitude = [0.5, 0.5, 0] and waves = [1, 1, 1] in two dimensions it is the grid of the isentropic vortex of Ye
+    et al. (2022). A direction may be periodic if its number of waves is a whole number."""
     lines = unit_lines(spec)
     coordinates = box_nodes(spec, lines)
     waves = [
