@@ -139,12 +139,12 @@ class FaceCondition:
         fraction `share` of its size, both read from the device array `clock`."""
 
     def node(self) -> None:
-        """Set the nodes on the face according to the boundary condition, after the state was prescribed, for instance
-        initially."""
+        """Set the nodes on the face according to the boundary condition, when a caller has given a state (for instance
+        the initial one) instead of a stage of a time step having computed it. `stage_node` is called after it."""
 
     def stage_node(self) -> None:
-        """Set the nodes on the face according to the boundary condition, after a stage of a time step has computed the
-        state."""
+        """Set the nodes on the face according to the boundary condition. Called after every stage of a time step, and
+        after `node`."""
         self.node()
 
     def ghost(self) -> None:
@@ -155,15 +155,17 @@ class FaceCondition:
         flow at the wall (kernels/boundary/no_slip.h)."""
 
     def stress(self) -> None:
-        """Set the field `entropic_stress` of the regularised scheme, a symmetric tensor that spreads shocks, in the
-        ghost layers, where the condition does more than mirror every component."""
+        """Set the ghost layers of the field `entropic_stress`, a symmetric tensor by which the regularised scheme
+        spreads shocks. Only conditions that change the sign of components or rotate them implement this. Before the
+        call, the ghost layers have the values of the mirrored nodes."""
 
     def rate(self) -> None:
         """Correct the inviscid right-hand side at the nodes on the face according to the boundary condition."""
 
     def edge_rate(self, edge: int) -> None:
-        """Correct the inviscid right-hand side at one of the four edges of the boundary patch, after `rate`. `edge`:
-        twice the number of the direction along the face, plus 1 for the upper edge."""
+        """Correct the inviscid right-hand side at one of the four edges of the boundary patch, after `rate`. `edge`: 2
+        t + u, where t (0 or 1) is the one of the two index directions of the face that the edge ends, and u is 1 for
+        its upper end, else 0."""
 
     def hold(self) -> None:
         """Store, for a passive scalar s at an outflow, the right-hand side of rho s minus s times the right-hand side
@@ -174,8 +176,8 @@ class FaceCondition:
         s times the right-hand side of the density, which the outflow has set."""
 
     def keep(self, patch: Patch) -> None:
-        """Prepare this boundary condition for use in the next solver of the run, for `patch`, which has the same nodes
-        and the same table of the case. Recorded launches remain valid."""
+        """Use this boundary condition again in the next solver of the run. `patch`: the patch there that corresponds to
+        the present one, with the same nodes and the same boundary table of the case. Recorded launches remain valid."""
         self.patch = patch
         self._noted = {} if self._noted is None else self._noted
 
@@ -204,31 +206,32 @@ class FaceCondition:
 
     @property
     def function_moments(self) -> np.ndarray | None:
-        """Number, sums and sums of squares of the conservative variables that a function of the case prescribes on this
-        patch, (1 + 2 variables,). Waves are taken at one fixed time. None without such a function, or if its values are
-        neither constant nor waves."""
+        """The number of nodes, including ghost nodes where they are prescribed, and the sums and sums of squares over
+        them of the conservative variables that a function of the case prescribes on this patch, (1 + 2 variables,).
+        Waves are taken at one fixed time. None without such a function, or if its values change in time otherwise."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:
-        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms."""
+        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms: velocity,
+        temperature and scalars."""
         if self.continued:
             degree = self.primitive_degree
             self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
 
     def viscous_state(self) -> None:
-        """Set the ghost layers of the conservative state for viscous terms that are computed from it, consistent with
-        `viscous_primitives`."""
+        """Set the ghost layers of the conservative variables, for viscous terms that are computed from these instead of
+        the primitive variables. The values are consistent with those of `viscous_primitives`."""
         if self.continued:
             degree, q = self.primitive_degree, self.state.q
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called. `fluxes[direction]`
-        (variables, k, j, i): the fluxes along each index direction, with ghost layers."""
+        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called. `fluxes[d]` (variables, k,
+        j, i): the fluxes along index direction d, with ghost layers."""
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the viscous fluxes in the ghost layers. `fluxes[direction]` (variables, k, j, i): the fluxes along each
-        index direction."""
+        """Set the ghost layers of the viscous fluxes behind the face. `fluxes[d]` (variables, k, j, i): the fluxes
+        along index direction d, with ghost layers."""
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 

@@ -138,7 +138,7 @@ class ScalarSymmetry(ScalarCondition):
     continued = False
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers behind the slip wall or plane of symmetry."""
+        """Set the scalar in the ghost layers behind the slip wall or plane of symmetry to its mirror image."""
         self._wall_ghosts()
 
     def viscous_flux(self, fluxes: Any) -> None:
@@ -152,7 +152,8 @@ class ScalarSymmetryPlaces(ScalarSymmetry):
     filled together with the ghost nodes of the gas."""
 
     def ghost(self) -> None:
-        """Do nothing: the ghost nodes are interpolated together with the ghost nodes of the gas."""
+        """Do nothing: the ghost nodes of the scalar are interpolated at mirrored points together with those of the
+        gas."""
         pass
 
 
@@ -174,7 +175,8 @@ class ScalarWall(ScalarCondition):
             self._hold_nodes()
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers behind the wall."""
+        """Set the scalar in the ghost layers behind the wall to its mirror image, even about the wall, or odd about its
+        value there if the case prescribes this value."""
         self._wall_ghosts()
 
     def rate(self) -> None:
@@ -231,8 +233,8 @@ class OpenFace(ScalarCondition):
         return int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0))
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers: entering gas has the prescribed value or the value at the node on the
-        face."""
+        """Set the scalar in the ghost layers. Where gas enters they get the prescribed value, or the value at the node
+        on the face if the case prescribes none."""
         s = self.state
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,
@@ -266,12 +268,13 @@ class SubsonicOpenFace(OpenFace):
         self._launch(kernel, self._box, **self._face, transported=transported, q=q, scalar=scalar, **row)
 
     def viscous_primitives(self, w: Any) -> None:
-        """Set the ghost layers of the scalar in `w` (variables, k, j, i), the primitive variables of the viscous
-        terms."""
+        """Set the ghost layers of the scalar in `w` (variables, k, j, i), the primitive variables of the viscous terms,
+        for zero derivative of the diffusive flux along the grid line at the face."""
         self._close_subsonic("subsonic_scalar", w=w[self._row : self._row + 1])
 
     def viscous_state(self) -> None:
-        """Set the ghost layers of the conservative variable rho s of the scalar, for the viscous terms."""
+        """Set the ghost layers of the conservative variable rho s of the scalar for the viscous terms, for zero
+        derivative of the diffusive flux along the grid line at the face."""
         self._close_subsonic("subsonic_scalar_state")
 
     def viscous_flux(self, fluxes: Any) -> None:
@@ -363,9 +366,9 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
 
 
 def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[ScalarCondition]:
-    """Yield the boundary conditions of all passive scalars on one boundary face of the gas. `function(name, given)`:
-    returns the function of x, y, z, t that prescribes the scalar `name`, from the function of case.py called
-    `given`."""
+    """Yield the boundary conditions of all passive scalars, and of the variables of a turbulence model, on one boundary
+    face of the gas. `function(name, given)`: returns the function of x, y, z, t for the scalar called `name`, where the
+    case gives the name `given` of a function of case.py."""
     case, spec = face.case, face.patch.condition
     assert spec.kernel is not None  # `check` has ensured this
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)
@@ -392,7 +395,8 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
 
 
 def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
-    """Return the kernel launches that relax the passive scalars to their prescribed values in the sponge `layer`."""
+    """Return the kernel launches, one for each passive scalar, that add to its right-hand side the sponge `layer` of
+    one block: relaxation to the value in the table of the sponge of `case`."""
     of_gas, scalars = layer.call, case.sponge[layer.number].scalars
     alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [
