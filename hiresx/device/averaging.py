@@ -57,8 +57,8 @@ _WITH = ("u", "v", "w")
 
 
 def kinds(average: Any) -> list[str]:
-    """Return which kinds of averages the table `[average]` of a case requests, of "reynolds", "favre", "budget" and
-    "stress_budgets". If the last is requested, "budget" is left out, since it is included."""
+    """Return which kinds of averages the table `[average]` of a case requests, from "reynolds", "favre", "budget" and
+    "stress_budgets". With "stress_budgets", "budget" is left out, since its averages are contained in the former."""
     asked = [kind for kind in (*MEANS, *BUDGETS) if getattr(average, kind)]
     return [kind for kind in asked if kind != "budget" or "stress_budgets" not in asked]
 
@@ -88,8 +88,8 @@ def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
 
 def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
     """Return the numbers of lanes (li, lj, lk) for averages over index directions in a block of `size` nodes (ni, nj,
-    nk). A lane is the segment of a grid line that one thread averages. `over`: the directions that are averaged, such
-    as ["i", "k"]; along the other directions there is a lane for every node. `backend`: the name of the backend."""
+    nk). A lane is the set of nodes that one thread sums. `over`: the directions that are averaged, such as ["i", "k"];
+    along the other directions there is a lane for every node. `backend`: the name of the backend."""
     row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
     found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
     for d, most in ((0, row), (1, wanted), (2, wanted)):
