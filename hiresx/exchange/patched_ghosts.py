@@ -205,8 +205,8 @@ class InterpolatedGhosts(ABC):
         as `patched_donors.Rows` or in another form that `_contributions` and `_give_calls` know."""
 
     def state(self) -> None:
-        """Interpolate the ghost values of the conservative variables from the present values at the nodes.
-        Collective."""
+        """Set the conservative variables at the ghost nodes that this object fills by interpolation from their present
+        values at the nodes. Collective."""
         if self.any:
             self._exchange(STATE)
 
@@ -329,9 +329,9 @@ class PatchedExchange(InterpolatedGhosts):
         before the ghosts are filled. The class for refined grids, `LevelGhosts`, sets nodes here.)"""
 
     def field(self, name: str) -> None:
-        """Interpolate the ghosts of the field `name` behind patched faces (which touch other blocks without common
-        nodes) from the neighbouring blocks. Fields with one value for each grid direction are left out, since the
-        directions of the neighbour may differ. Collective."""
+        """Interpolate the field `name` at the ghost nodes behind patched faces (which touch other blocks without common
+        nodes) from nodes of these blocks. Does nothing for fields with one component for each index direction, since
+        the index directions of the blocks may differ. Collective."""
         if self.any and not declared_field(name).directed:
             self._exchange(name)
 

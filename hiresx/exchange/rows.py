@@ -33,8 +33,8 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 
 def lists_on_device(backend: Backend, lists: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
-    """Copy integer arrays to the device, as one-dimensional int32 arrays. `lists`: groups of arrays; the result has the
-    same groups. All are copied together, since each copy has a latency."""
+    """Copy groups of integer arrays, `lists`, to the device, as one-dimensional int32 arrays in the same groups. All
+    are transferred by one copy, since each copy has a latency."""
     single = [one for some in lists for one in some]
     if not single:
         return [[] for _ in lists]
