@@ -65,8 +65,8 @@ class System(ABC):
     @property
     @abstractmethod
     def earlier(self) -> Sequence[Earlier]:
-        """The previous time steps, the latest first: as many as the integrator's `history` requires, or fewer after a
-        new state was set."""
+        """The previous time steps with their states, the latest first: as many as the integrator's `history` requires,
+        or fewer at the start of a run and after the state was replaced from outside."""
 
     # ---- vectors
 
