@@ -15,9 +15,9 @@ SHORTEST = 3
 
 def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
     """Combine the copies from index `source[n]` to index `to[n]` into rows of consecutive indexes. `to`, `source`:
-    integer arrays (m,), flat indexes into two arrays. Returns int32 (rows, 3): first index in `to`, first index in
-    `source`, and length of each row, sorted by the first. Returns None if rows have fewer than 3 nodes on average, as
-    behind faces whose indexes run in different directions."""
+    integer arrays (m,), flat indexes into two arrays. Returns int32 (rows, 3) with the columns first index in `to`,
+    first index in `source`, and length, sorted by the first column. Returns None if rows have fewer than 3 nodes on
+    average, as behind faces whose indexes run in different directions."""
     if not len(to):
         return None
     steps = np.diff(to)

@@ -162,10 +162,10 @@ class SignalledMemory:
         return calls, together, np.ones(self._size, np.int32)
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
-        """Return the kernel launches that add up sums over all ranks and store them in `result` (groups, quantities,
-        1). The result is bit-identical on all ranks. `sums` (rows, quantities, terms): the terms of this rank, whose
-        sum over the terms and over the rows of a group is needed. `groups` (rows,): the number of the group to which
-        each row belongs. Returns None if there is not enough shared memory."""
+        """Return the kernel launches that compute sums over all ranks and store them in `result` (groups, quantities,
+        1), an array on the device; None if there is not enough shared memory. Each result is the sum of `sums` (rows,
+        quantities, terms), also on the device, over the terms, over the rows of the group, and over the ranks. `groups`
+        (rows,): the number of the group to which each row belongs. The result is bit-identical on all ranks."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

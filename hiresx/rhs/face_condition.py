@@ -91,7 +91,7 @@ class FaceCondition:
         self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
-        """Set, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
+        """Store, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
         `which` (n2, n1): for each node of the patch its row in `left`, or -1; the axes are those of [k, j, i] without
         the direction normal to the face. `left` (n, 9): 3 x 3 matrices, by rows, that project a velocity onto the free
         directions."""
@@ -101,8 +101,8 @@ class FaceCondition:
         self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
 
     def areas(self, d: int, box: Range) -> np.ndarray:
-        """Return the area vectors grad(xi_d)/J (3, nk, nj, ni) of the index direction `d` at the nodes in `box`,
-        half-open index ranges (i, j, k), on the host."""
+        """Return the area vectors grad(xi_d)/J, in L^2, of the index direction `d` at the nodes in `box` as a host
+        array (3, nk, nj, ni). `box`: half-open index ranges (i, j, k) in the block, without ghost layers."""
         taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
         return np.asarray(self._backend.to_host(taken), dtype=float)
 

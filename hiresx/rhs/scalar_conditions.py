@@ -61,7 +61,7 @@ class ScalarCondition(FaceCondition):
 
     @property
     def number(self) -> int:
-        """The number of the passive scalar, counted from 0."""
+        """The index of the scalar among the scalars of the system of equations, from 0."""
         return self._number
 
     @property
@@ -109,8 +109,8 @@ class ScalarCondition(FaceCondition):
             self._launch("scalar_ghost_state", self._box, **self._nodes, degree=degree, q=q, scalar=scalar)
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), to the ghost
-        layers."""
+        """Extrapolate the diffusive flux of the scalar normal to the face to the ghost layers. `fluxes[d]` (variables,
+        k, j, i): the viscous fluxes along index direction d, with ghost layers."""
         rows = fluxes[self._direction][self._row : self._row + 1]
         self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=self.flux_degree, w=rows)
 
@@ -142,8 +142,8 @@ class ScalarSymmetry(ScalarCondition):
         self._wall_ghosts()
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`, such that no scalar crosses
-        the face."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the face such that no scalar crosses the
+        face. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction d, with ghost layers."""
         self._close(fluxes)
 
 
@@ -191,14 +191,16 @@ class ScalarWall(ScalarCondition):
         )  # fmt: skip
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the diffusive flux of the scalar at the nodes of the wall, in `fluxes[direction]`, to zero unless its
-        value is prescribed."""
+        """Set the diffusive flux of the scalar normal to the wall at its nodes to zero, unless the case prescribes the
+        value of the scalar. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction d, with ghost
+        layers."""
         if self._given is None:
             self._launch("scalar_shut", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`: for zero flux at the wall,
-        or extrapolated if the value of the scalar is prescribed."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the wall: extrapolated if the case
+        prescribes the value of the scalar, otherwise for zero flux at the wall. `fluxes[d]` (variables, k, j, i): the
+        viscous fluxes along index direction d, with ghost layers."""
         if self._given is None:
             self._launch("scalar_behind", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
         else:
@@ -278,8 +280,9 @@ class SubsonicOpenFace(OpenFace):
         self._close_subsonic("subsonic_scalar_state")
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), such
-        that its derivative along the grid line is zero at the face."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the face such that its derivative along
+        the grid line is zero at the face. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction
+        d."""
         metrics = {"m": self.state.areas[self._direction], "jacobian": self.state.jacobian}
         rows = fluxes[self._direction][self._row : self._row + 1]
         self._close_subsonic("subsonic_scalar_flux", **metrics, flux=rows)
@@ -291,8 +294,8 @@ class ScalarSupersonicOutflow(OpenFace):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`, computed from the
-        extrapolated flow."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the face, computed from the extrapolated
+        flow. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction d, with ghost layers."""
         self._leaving_flux(fluxes[self._direction][self._row : self._row + 1], 1, self._inverse_reynolds)
 
 
@@ -328,10 +331,9 @@ class LeaningAxis(WithTheGas):
     flux_degree = 2
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the diffusive flux of the scalar to the ghost layers behind the axis, along the index direction
-        normal to the face, by parabolas. `fluxes`: for each index direction i, j, k the viscous fluxes along it, an
-        array (variables, k, j, i) with ghosts; its first axis has the three components of the momentum, the energy and
-        then each scalar."""
+        """Extrapolate the diffusive flux of the scalar normal to the axis to the ghost layers behind the axis, by
+        parabolas. `fluxes[d]` (variables, k, j, i): the viscous fluxes of momentum (3 components), energy and each
+        scalar along index direction d, with ghost layers."""
         ScalarCondition.viscous_flux(self, fluxes)
 
 

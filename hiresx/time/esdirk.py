@@ -55,8 +55,8 @@ class Esdirk(ControlledStages):
 
     def estimate(self, system: System) -> bool:
         """Compute the estimated error of the step, the difference between the new states of the scheme and of the
-        embedded scheme, and store it in the vector `_work` of this integrator. Return True, since there is an estimate
-        for every step."""
+        embedded scheme, and store it in the attribute `_work`, a vector. Return True, since there is an estimate for
+        every step."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)

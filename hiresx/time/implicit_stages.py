@@ -109,7 +109,8 @@ class Stages(ImplicitIntegrator):
 
     def two_stages(self, system: System) -> list[Solved]:
         """Make a step of second order that needs no earlier step, by the diagonally implicit scheme of two stages of
-        Alexander (1977), and return the result of each stage."""
+        Alexander (1977), and return the result of each stage. The attribute `_start` contains the state before the
+        step, and `_x` the state after it on return."""
         over_time = 1 / (ALEXANDER * system.dt)
         system.copy(self._start, self._x)
         system.combine(over_time, self._start, 0.0, self._constant)
