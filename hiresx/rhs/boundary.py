@@ -121,8 +121,8 @@ class AxisCondition(FaceCondition):
         self._launch("axis_ghost", self._box, **self._face, q=self.state.q)
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the viscous fluxes of the ghost nodes beyond the axis, `fluxes[direction]` (variables, k, j, i), by
-        symmetry."""
+        """Set the viscous fluxes of the ghost nodes beyond the axis, `fluxes[d]` (variables, k, j, i) along index
+        direction d, by symmetry."""
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
@@ -164,7 +164,8 @@ class MirroredAxis(AxisCondition):
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the viscous fluxes, `fluxes[direction]` (variables, k, j, i), to the ghost nodes by parabolas."""
+        """Extrapolate the viscous fluxes `fluxes[d]` (variables, k, j, i) along direction d to the ghosts by
+        parabolas."""
         FaceCondition.viscous_flux(self, fluxes)
 
 
@@ -217,8 +218,8 @@ class SupersonicOutflow(Extrapolate):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the viscous fluxes of the ghost nodes, `fluxes[direction]` (variables, k, j, i), computed from the
-        extrapolated flow."""
+        """Set the viscous fluxes of the ghost nodes, `fluxes[d]` (variables, k, j, i) along index direction d, computed
+        from the extrapolated flow."""
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
 
 

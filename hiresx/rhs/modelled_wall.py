@@ -121,8 +121,8 @@ class ModelledWall(FaceCondition):
         )
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i), such that the flux at
-        the wall is the flux of the wall model."""
+        """Set the ghost layers of the viscous fluxes, `fluxes[d]` (variables, k, j, i) along index direction d, such
+        that the flux at the wall is the flux of the wall model."""
         flux = fluxes[self._direction]
         self._launch(
             "modelled_wall_flux", self._box, **self._face, **self._given, direction=self._inward,

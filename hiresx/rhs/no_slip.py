@@ -150,8 +150,9 @@ class NoSlip(FaceCondition):
                 )  # fmt: skip
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i): extrapolated for a
-        given temperature, otherwise such that the heat flux at the wall has its given value or zero."""
+        """Set the ghost layers of the viscous fluxes, `fluxes[d]` (variables, k, j, i) along index direction d:
+        extrapolated for a given temperature, otherwise such that the heat flux at the wall has its given value or
+        zero."""
         if self._temperature:
             # For Couette flow between planes, a cubic for the stress doubles the errors of u, and a quartic for the
             # energy those of T.

@@ -31,8 +31,7 @@ _BEHIND = 10
 
 class ScalarCondition(FaceCondition):
     """Boundary condition of passive scalar number `number` on one boundary patch, `face`. `value`: the prescribed value
-    of the case, or None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage. In
-    the descriptions of methods `direction` is the index direction normal to the face: 0, 1 or 2."""
+    of the case, or None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage."""
 
     # Whether the value is also needed in the ghosts behind the face.
     in_ghosts = False
