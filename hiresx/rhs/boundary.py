@@ -280,9 +280,8 @@ class Profile(FaceCondition):
         return self._given, self._target
 
     def prescribe_in(self, target: Any) -> None:
-        """Replace the device array of the prescribed conservative variables by `target`, an array of the same shape
-        (that of the second result of `share`). Call this before the kernel launches of this condition are recorded,
-        since they contain the address of the array."""
+        """Use `target`, with the shape of the second result of `share`, as device array of the prescribed conservative
+        variables. Call this before launches of this condition are recorded, since they contain its address."""
         self._target = target
 
     def prepare(self, time: float) -> None:
@@ -440,8 +439,8 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
     """Return the kernel launches that the method called `method` makes for all `conditions`, without making them.
-    `arguments`: the arguments of the method. The result is a list of lists, to be executed one after the other in this
-    order. The launches within one list act on disjoint nodes, so that they can run at the same time."""
+    `arguments`: the arguments of the method. The result is a list of lists, which must be executed one after the other.
+    The launches within one list act on disjoint nodes, so that they can run at the same time."""
     order = attrgetter("order")
     groups = groupby(sorted(conditions, key=order), key=order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method, *arguments)])]

@@ -35,9 +35,9 @@ def crowds(points: Sequence[int], small: int) -> list[float]:
 
 @lru_cache(maxsize=4096)
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
-    """Return into segments of how many nodes grid lines are best divided, for GPU kernels in which each thread computes
-    one segment of a line: the length with the least estimated time. `n`: nodes of a line. `lines`: number of lines.
-    `itemsize`: bytes of a real number."""
+    """Return the length, in nodes, of the segments into which grid lines are divided, for GPU kernels in which each
+    thread computes one segment of a line. It is the length with the least estimated time. `n`: nodes of a line.
+    `lines`: number of lines. `itemsize`: bytes of a real number."""
     sharing = SHARING[min(itemsize, max(SHARING))]
 
     def cost(chunk: int) -> float:
@@ -50,9 +50,9 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
 
 @lru_cache(maxsize=4096)
 def row_chunk(n: int, rows: int) -> int:
-    """Return into segments of how many nodes contiguous rows are best divided, for GPU kernels in which each warp
-    computes one segment of a row: the length with the least estimated time. `n`: nodes of a row. `rows`: number of
-    rows."""
+    """Return the length, in nodes, of the segments into which contiguous rows are divided, for GPU kernels in which
+    each warp computes one segment of a row. It is the length with the least estimated time. `n`: nodes of a row.
+    `rows`: number of rows."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
@@ -63,9 +63,9 @@ def row_chunk(n: int, rows: int) -> int:
 
 @lru_cache(maxsize=4096)
 def march_chunk(n: int, tiles: int) -> int:
-    """Return into segments of how many planes columns of nodes are best divided, for GPU kernels in which each thread
-    block computes a tile of columns plane by plane: the length with the least estimated time. `n`: nodes of a column.
-    `tiles`: number of tiles."""
+    """Return the length, in planes, of the segments into which columns of nodes are divided, for GPU kernels in which
+    each thread block computes a tile of columns plane by plane. It is the length with the least estimated time. `n`:
+    nodes of a column. `tiles`: number of tiles."""
 
     def cost(chunk: int) -> float:
         return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)

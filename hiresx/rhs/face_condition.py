@@ -139,12 +139,12 @@ class FaceCondition:
         fraction `share` of its size, both read from the device array `clock`."""
 
     def node(self) -> None:
-        """Set the nodes on the face according to the boundary condition, when a caller has given a state (for instance
-        the initial one) instead of a stage of a time step having computed it. `stage_node` is called after it."""
+        """Set the nodes on the face according to the boundary condition, in a state that a caller has given, for
+        instance the initial one. `stage_node` is called afterwards."""
 
     def stage_node(self) -> None:
-        """Set the nodes on the face according to the boundary condition. Called after every stage of a time step, and
-        after `node`."""
+        """Set the nodes on the face according to the boundary condition, after a stage of a time step has computed the
+        state, and after `node`."""
         self.node()
 
     def ghost(self) -> None:
@@ -164,8 +164,8 @@ class FaceCondition:
 
     def edge_rate(self, edge: int) -> None:
         """Correct the inviscid right-hand side at one of the four edges of the boundary patch, after `rate`. `edge`: 2
-        t + u, where t (0 or 1) is the one of the two index directions of the face that the edge ends, and u is 1 for
-        its upper end, else 0."""
+        t + u. t: 0 if the first index direction of the face crosses the edge, 1 if the second does. u: 1 for the edge
+        at the upper end of this direction, else 0."""
 
     def hold(self) -> None:
         """Store, for a passive scalar s at an outflow, the right-hand side of rho s minus s times the right-hand side

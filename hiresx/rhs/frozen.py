@@ -21,8 +21,9 @@ _Function = Callable[..., Any]
 
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
     """Yield a warning for each boundary condition whose function changes in time but is evaluated only once, at the
-    start. `profiles`: functions that replace the functions of case.py with the same names. The warning names the
-    parameters that cause the change, and the key of the case by which the function is evaluated at every time."""
+    start. The warning names the parameters that cause the change, and the key of the case by which the function is
+    evaluated at every time. `profiles`: functions that replace the functions of case.py with the same names; None for
+    no replacement."""
     reported = set()
     for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
         if number in reported:

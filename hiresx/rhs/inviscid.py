@@ -99,7 +99,7 @@ class InviscidPlan(ABC):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of temporary memory per node, ghost nodes included, for a system of
+        """Return how many reals of temporary memory this plan needs per node, ghost nodes included, for the system
         `equations`."""
         return cls.work_variables
 
@@ -147,8 +147,8 @@ class Decomposed(InviscidPlan):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of temporary memory per node, ghost nodes included, for a system of `equations`.
-        The fluxes of scalars use the memory of the states on the plus side of half points."""
+        """Return how many reals of temporary memory this plan needs per node, ghost nodes included, for the system
+        `equations`. The fluxes of scalars use the memory of the states on the plus side of half points."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def launches(self, d: int, first: bool) -> list[Call]:

@@ -138,8 +138,8 @@ class NoSlip(FaceCondition):
 
     def edge_rate(self, edge: int) -> None:
         """Correct the inviscid right-hand side at one of the four edges of the wall, if a slip wall continues the face
-        there. `edge`: 2 t + u, where t (0 or 1) is the one of the two index directions of the face that the edge ends,
-        and u is 1 for its upper end, else 0."""
+        there. `edge`: 2 t + u. t: 0 if the first index direction of the face crosses the edge, 1 if the second does. u:
+        1 for the edge at the upper end of this direction, else 0."""
         s = self.state
         for e in self._edges:
             if (e.tangent, e.upper) == divmod(edge, 2):

@@ -142,8 +142,8 @@ class PrecursorInflow(GivenNodes):
         return True
 
     def prepare(self, time: float) -> None:
-        """Copy to the device those recorded planes that are needed at `time`, in L / c_ref, and start to read the next
-        ones."""
+        """Copy to the device those recorded planes that are needed at `time`, in L / c_ref, unless they are there, and
+        start to read the next ones in the background."""
         if self.is_prepared:
             return
         place = self._planes.place(time)
