@@ -30,6 +30,18 @@ KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, cons
     }
 }
 
+// J of the nodes on faces, at the ghosts behind them and beyond edges and corners. Node (0, 0, 0) is the first ghost.
+KERNEL(repeat_faces, int i, int j, int k, int o, int sj, int sk, int nodes_i, int nodes_j, int nodes_k, int halo_i,
+       int halo_j, int halo_k, work_field<1> jacobian) {
+    const auto inside = [](int n, int nodes, int halo) {
+        return n < halo ? halo : n < halo + nodes ? n : halo + nodes - 1;
+    };
+    const int face[3] = {inside(i, nodes_i, halo_i), inside(j, nodes_j, halo_j), inside(k, nodes_k, halo_k)};
+    if (face[0] != i || face[1] != j || face[2] != k)
+        jacobian[o + i + (long long)j * sj + (long long)k * sk] =
+            jacobian[o + face[0] + (long long)face[1] * sj + (long long)face[2] * sk];
+}
+
 // The least J of each column of `nodes` nodes along k, into least[j][i]; -1 where one of them is NaN or infinite.
 KERNEL(least_jacobian, int i, int j, int k, int o, int sj, int sk, int nodes, const_work_field<1> jacobian, int width,
        real *least) {

@@ -10,7 +10,7 @@ from ranks import launcher
 from hiresx.cli import execute
 
 HIRESX = [sys.executable, "-m", "hiresx"]
-needs_mpi = pytest.mark.skipif(not launcher(), reason="no mpi4py with an mpirun of its MPI: pip install 'hiresx[mpi]'")
+needs_mpi = pytest.mark.skipif(not launcher(), reason="no mpi4py with an mpirun of its MPI: pip install '.[mpi]'")
 
 
 def hiresx(capfd, *arguments: str) -> tuple[int, str, str]:

@@ -54,7 +54,7 @@ def draw(name: str, text: str, dice: random.Random) -> Mutation | None:
 
 
 def of_python(text: str, dice: random.Random) -> Mutation | None:
-    """A mutation that still compiles, by Cosmic Ray (pip install 'hiresx[mutants]')."""
+    """A mutation that still compiles, by Cosmic Ray (pip install '.[mutants]')."""
     from cosmic_ray.ast import ast_nodes, get_ast
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator

@@ -8,7 +8,7 @@
     python tests/random_faults.py --slow                   with the slow tests
     python tests/random_faults.py --reached FOLDER         by tests that come past the place, see tests/reached.py
 
-Python is changed by the operators of Cosmic Ray (pip install 'hiresx[mutants]'), kernels by those of mutations.py. A
+Python is changed by the operators of Cosmic Ray (pip install '.[mutants]'), kernels by those of mutations.py. A
 file is drawn by the number of its lines, then a place in it. The tests are those whose files name the changed module or
 kernel, or catch a fault of the list beside this file in it, and then all others of its package; the first that is red
 ends them. It must be red again alone, and green without the change. With `--reached` they are those that were noted as

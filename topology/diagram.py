@@ -37,7 +37,7 @@ def draw(
     width of a link then shows its load in bytes. `title`: the title of the picture. Raises HiresxError if matplotlib is
     missing, for a machine without GPUs, for another file ending, and if the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
-        optional.import_required(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
+        optional.import_required(name, "pictures are drawn with matplotlib", optional.install_command("plot"))
     import matplotlib as mpl
 
     if not machine.gpus:

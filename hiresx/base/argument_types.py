@@ -22,12 +22,20 @@ def check_types(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Return a function that checks its arguments against the annotations of `function` and then calls it. Texts,
     numbers, paths, functions, lists of texts or numbers, dictionaries, and objects and lists of objects of a class of
     this package are checked; arguments with other annotations are not. The returned function raises HiresxError, with
-    the name of the argument, for an argument of another type."""
+    the name of the argument, for an argument of another type, for a missing one and for one that `function` does not
+    have."""
     signature = inspect.signature(function)
+    what = function.__qualname__.removesuffix(".__init__")
+    names = ", ".join(name for name in signature.parameters if name != "self")
 
     @functools.wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        for name, given in signature.bind(*args, **kwargs).arguments.items():
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            takes = f"its arguments are {names}" if names else "it has no arguments"
+            raise HiresxError(f"{what}: {error}", f"{takes}; see its documentation") from None
+        for name, given in bound.arguments.items():
             parameter = signature.parameters[name]
             several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
             wanted = _members(parameter.annotation)
@@ -35,7 +43,6 @@ def check_types(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 kinds = [_KINDS.get(kind) or _kind_of_class(kind, alone=len(wanted) == 1) for kind in wanted]
                 if all(kinds) and not any(kind.is_met(value) for kind in kinds if kind):
                     texts = [kind.text for kind in kinds if kind]
-                    what = function.__qualname__.removesuffix(".__init__")
                     raise HiresxError(
                         f"{name}: {value!r:.60} is not {' or '.join(texts)}", f"see the documentation of {what}"
                     )

@@ -36,6 +36,19 @@ def collect_large(size: int, room: int | None) -> None:
 
 
 @contextmanager
+def paused() -> Iterator[None]:
+    """Return a context manager inside which Python does not run its garbage collector by itself, as for work that makes
+    many objects which remain."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+@contextmanager
 def repeatedly() -> Iterator[None]:
     """Return a context manager inside which repeated calls of `collect` are fast. After it the garbage collector
     examines all objects again."""

@@ -6,6 +6,11 @@ from types import ModuleType
 from hiresx.errors import HiresxError
 
 
+def install_command(extra: str) -> str:
+    """Return what a user does to install the optional libraries `extra`, one of those in pyproject.toml."""
+    return f"pip install '.[{extra}]' in the clone of HiresX"
+
+
 def import_or_none(name: str) -> ModuleType | None:
     """Return the module `name`, or None if it is not installed or cannot be imported."""
     try:

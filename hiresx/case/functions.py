@@ -214,8 +214,11 @@ def _evaluate(
     code = getattr(user, "__code__", None)
     place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
     with wrap_user_call(user, f'function "{name}"'):
-        with np.errstate(all="ignore"):  # the result of a division by zero is reported below, with its place
-            result = call(*places, **values) if t is None else call(*places, t, **values)
+        try:
+            with np.errstate(all="ignore"):  # the result of a division by zero is reported below, with its place
+                result = call(*places, **values) if t is None else call(*places, t, **values)
+        except HiresxError as error:
+            raise HiresxError(f"{place}: {error.message}", error.hint) from error
         try:
             parts = list(result)
             if len(parts) != len(quantities):

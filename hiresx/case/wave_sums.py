@@ -7,8 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hiresx.base.arrays import check_reals
+from hiresx.errors import HiresxError
 
 Shape: TypeAlias = tuple[int, ...]
+
+
+def _refused(what: str) -> HiresxError:
+    return HiresxError(
+        f"Waves: {what}", "give a mean, M frequencies, and for cos and sin one number or M numbers or arrays"
+    )
 
 
 class Waves:
@@ -21,7 +28,7 @@ class Waves:
 
     `mean`: a number or an array that broadcasts to the shape of x. `frequency`: the M >= 0 numbers f_m in c_ref / L (t
     is in L / c_ref), in any order. `cos`, `sin`: M amplitudes, each a number or an array that broadcasts to the shape
-    of x; or one number for all of them. Raises ValueError for another number of amplitudes, for masked entries and for
+    of x; or one number for all of them. Raises HiresxError for another number of amplitudes, for masked entries and for
     frequencies that are not finite.
     """
 
@@ -38,17 +45,17 @@ class Waves:
                 for part in parts:
                     check_reals(part)
             except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+                raise _refused(f"{name}: {error}") from None
         self.mean = np.asarray(mean, float)
         self.frequency = np.array(frequency, float)
         if self.frequency.ndim != 1 or not np.isfinite(self.frequency).all():
-            raise ValueError(f"frequency: needs a list of finite numbers, got {frequency!r:.60}")
+            raise _refused(f"frequency: needs a list of finite numbers, got {frequency!r:.60}")
         self.cos, self.sin = self._amplitudes("cos", cos), self._amplitudes("sin", sin)
 
     def _amplitudes(self, name: str, given: Any) -> list[np.ndarray]:
         found = list(given) if np.iterable(given) else [given] * self.frequency.size
         if len(found) != self.frequency.size:
-            raise ValueError(f"{name}: needs {self.frequency.size} amplitudes, one of each frequency, got {len(found)}")
+            raise _refused(f"{name}: needs {self.frequency.size} amplitudes, one of each frequency, got {len(found)}")
         return [np.asarray(amplitude, float) for amplitude in found]
 
     def on(self, shape: Shape) -> Self:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hiresx import kernels
+from hiresx.base import optional
 from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
@@ -90,10 +91,6 @@ def _install(part: str) -> str:
     return f"{manager} install {PACKAGES[manager][part]}"
 
 
-def _pip(extra: str) -> str:
-    return f"pip install 'hiresx[{extra}]'"
-
-
 def _python(code: str) -> tuple[str | None, str]:
     """Run `code` in a separate Python process, since a broken library may abort the process. Return (its output or
     None, last line of its errors)."""
@@ -109,13 +106,13 @@ def _python(code: str) -> tuple[str | None, str]:
 def _whole() -> Finding:
     """True if all files of hiresx that a run imports exist."""
     found, why = _python("import hiresx.simulation; print(hiresx.__version__)")
-    hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps hiresx"
+    hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps . in the clone of HiresX"
     return Finding("hiresx", found, "everything", hint, required=True)
 
 
 def _python_package(name: str, extra: str = "", needed_for: str = "everything") -> Finding:
     version, fault = _python(f"import {name}, importlib.metadata as m; print(m.version({name!r}))")
-    hint = _pip(extra) if extra else f"pip install {name}"
+    hint = optional.install_command(extra) if extra else f"pip install {name}"
     return Finding(name, version, needed_for + _broken_text(fault), hint, required=not extra)
 
 
@@ -173,7 +170,7 @@ def _gpu() -> Iterator[Finding]:
         yield Finding("GPU", "; ".join(gpus) or None, "the cuda backend", "" if gpus else "nvidia-smi")
     # CUDA 12 wheels also run on drivers that are too old for CUDA 13.
     extra = "cuda12" if driver is not None and driver < 13000 else "cuda13"
-    hint = _pip(extra)
+    hint = optional.install_command(extra)
     cupy, fault = _python("import cupy; print(cupy.__version__)")
     yield Finding("CuPy", cupy, f"the cuda backend{_broken_text(fault)}", hint)
     nvrtc, fault = _python("from cupy.cuda import nvrtc; print('.'.join(map(str, nvrtc.getVersion())))")
@@ -205,8 +202,8 @@ def _mpi() -> Iterator[Finding]:
 
     needed_for = "runs on several ranks"
     version, fault = _python("import mpi4py; print(mpi4py.__version__)")
-    yield Finding("mpi4py", version, f"{needed_for}{_broken_text(fault)}", _pip("mpi"))
-    library, why, hint = None, "", _pip("mpi")
+    yield Finding("mpi4py", version, f"{needed_for}{_broken_text(fault)}", optional.install_command("mpi"))
+    library, why, hint = None, "", optional.install_command("mpi")
     try:
         library = mpi_library.library()
     except HiresxError as error:
@@ -236,5 +233,5 @@ def _hwloc() -> Finding:
         "hwloc",
         found,
         needed_for + (f"; {message}" if found is None and message else ""),
-        _pip("topology") if lacking else _install("hwloc"),
+        optional.install_command("topology") if lacking else _install("hwloc"),
     )

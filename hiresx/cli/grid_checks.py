@@ -1,7 +1,6 @@
 """The checks of a case's grid and of the conditions at its faces, for `hiresx check`, `hiresx new --from` and
 `hiresx launch --dry-run`."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +83,7 @@ def check_grid(case: Case) -> CheckedGrid:
 
 def stretching_notes(quality: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a warning for each block in which the ratio of neighbouring spacings along a grid line exceeds 2.
-    `quality`: the result of `hiresx.grid.quality`. Grid lines that end in a single point are not considered."""
+    `quality`: the result of `hiresx.grid.quality`. Spacings that have collapsed are not considered."""
     for block in quality:
         found = block["stretching"]
         yield from _steep(f"block '{block['block']}'", "", found["value"], found["node"], found["position"])
@@ -106,7 +105,7 @@ def joint_notes(blocks: Sequence[Block], proofs: Sequence[ConnectionCheck]) -> I
 
 
 def _steep(who: str, where: str, ratio: float, node: Sequence[int], place: Iterable[float]) -> Iterator[str]:
-    if STEEP < ratio < math.inf:
+    if ratio > STEEP:
         i, j, k = node
         yield (
             f"{who}: the spacing along a grid line changes by a factor of {ratio:.3g}{where} at node (i, j, k) = "

@@ -9,13 +9,11 @@ from itertools import product
 import numpy as np
 
 from hiresx.base.arrays import Integers, Mask, Reals
-from hiresx.case.boundaries import ModelledWall, NoSlipWall, SlipWall
-from hiresx.decomposition.wall_seams import PlacedCondition
+from hiresx.decomposition.wall_seams import WALLS, PlacedCondition
 from hiresx.grid.blocks import Block, Range, direction, directions_along, face_range, in_face, rectangles_of_face, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 
-WALLS = (SlipWall, NoSlipWall, ModelledWall)
 # Distance of nodes that count as one, as a fraction of the shortest step to a connected node beside them.
 SAME = 1e-3
 Place = tuple[int, str]  # number of a block, face

@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx.base.threads import map_all, planes
 from hiresx.decomposition.ghost_layers import GhostLayers
-from hiresx.decomposition.oblique_walls import inward_rows, mirrored_places, mirrors
+from hiresx.decomposition.oblique_walls import groups, inward_rows, mirrored_places, mirrors
 from hiresx.decomposition.open_faces import open_degrees
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid.blocks import FACES, Block, Range, direction
@@ -61,7 +61,8 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
         connections[c.block].append((c, layout_of(c, blocks) == "offset"))
     lines: list[list[tuple[str, Range, int]]] = [[] for _ in blocks]
     images: list[list[tuple[Patch, Motion]]] = [[] for _ in blocks]
-    mirrored, degrees = mirrored_places(decomposition), open_degrees(decomposition)
+    mirrored = mirrored_places(decomposition)
+    degrees = open_degrees(decomposition) | _wall_degrees(decomposition)
     for n, patch in enumerate(decomposition.patches):
         if patch.condition.type == PATCHED:
             lines[patch.block].append(
@@ -71,10 +72,6 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             lines[patch.block].append((patch.face, patch.range, HIGHEST))
         elif degrees.get(n, 1) > 1:
             lines[patch.block].append((patch.face, patch.range, degrees[n]))
-        elif patch.condition.kernel == "no_slip":
-            degree = min(_degree(blocks[patch.block], patch.face, patch.range, halo), 3)
-            if degree > 1:
-                lines[patch.block].append((patch.face, patch.range, degree))
         elif patch.condition.type == "axis" and n not in mirrored:
             images[patch.block].append((patch, AXIS))
         elif patch.condition.kernel == "reflect":
@@ -120,6 +117,19 @@ def _with_ghost_room(block: Block, depth: np.ndarray) -> np.ndarray:
 
     map_all(fill, planes(shape[0], shape[1] * shape[2]))
     return extended
+
+
+def _wall_degrees(whole: Decomposition) -> dict[int, int]:
+    """Return the degree of the polynomials behind each no-slip wall, as a dictionary from the number of the patch. The
+    degree is at most 3. Walls that continue each other have one degree, so that it does not depend on how blocks are
+    cut."""
+    places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "no_slip"]
+    found: dict[int, int] = {}
+    for members in groups(whole, places, lambda condition: "wall"):
+        patches = [whole.patches[n] for n in members]
+        degrees = (_degree(whole.blocks[p.block], p.face, p.range, whole.stencil.halo) for p in patches)
+        found.update(dict.fromkeys(members, min(3, *degrees)))
+    return found
 
 
 def _degree(block: Block, face: str, range_: Range, halo: int) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,32 +21,59 @@ LARGEST = int(np.iinfo(np.int32).max)
 # second-level cache, all rows do. Otherwise a warp moves 9 sectors instead of 8, in FP32 5 instead of 4.
 ROW = 8
 
-# Largest number of nodes of a face whose lists are cached.
-FEW = 1024
+
+class IndexBox(NamedTuple):
+    """Flat indexes of the nodes of a box, a linear function of the indexes along three directions, of which the first
+    runs fastest. `sizes`: the numbers of nodes along these directions. `first`: the flat index of the first node.
+    `steps`: the differences of the flat indexes from node to node along each direction."""
+
+    sizes: Size
+    first: int
+    steps: Size
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of the box."""
+        return prod(self.sizes)
+
+    def array(self) -> np.ndarray:
+        """Return the flat indexes, int32 (nodes,)."""
+        i, j, k = (np.arange(n) * step for n, step in zip(self.sizes, self.steps, strict=True))
+        return ((k + self.first)[:, None, None] + j[:, None] + i).ravel().astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class HaloList:
     """The nodes from which the ghosts of one connection are copied.
 
-    `destination`, `source`: int32 (n,), flat indexes into the padded arrays (`padded_shape`) of `block` and `donor`, in
-    ascending order of `destination`. `direction`: the direction (0, 1, 2) of the connected face of `block`.
-    `donor_direction`, `sign`: the flux of `block` through this face is `sign` times the flux of the donor along
-    `donor_direction`. `rotation`: the matrix that rotates vectors of the donor into the axes of the block; None if no
-    rotation is needed. `key`: the connection and the sizes of both blocks. Lists with the same key have the same nodes.
+    `ghosts`, `donors`: flat indexes into the padded arrays (`padded_shape`) of `block` and `donor`. `direction`: the
+    direction (0, 1, 2) of the connected face of `block`. `donor_direction`, `sign`: the flux of `block` through this
+    face is `sign` times the flux of the donor along `donor_direction`. `rotation`: the matrix that rotates vectors of
+    the donor into the axes of the block; None if no rotation is needed. `key`: the connection and the sizes of both
+    blocks. Lists with the same key have the same nodes.
     """
 
     donor: int
     block: int
     connection: int
     face: str
-    destination: np.ndarray
-    source: np.ndarray
+    ghosts: IndexBox
+    donors: IndexBox
     direction: int
     donor_direction: int
     sign: int
     rotation: tuple[tuple[float, float, float], ...] | None = None
     key: tuple[Hashable, ...] = ()
+
+    @property
+    def destination(self) -> np.ndarray:
+        """The ghosts, int32 (n,), as flat indexes in ascending order."""
+        return self.ghosts.array()
+
+    @property
+    def source(self) -> np.ndarray:
+        """For each ghost the node from which it is copied, int32 (n,), as a flat index."""
+        return self.donors.array()
 
 
 def padding(block: Block, halo: int) -> tuple[int, int, int]:
@@ -94,18 +122,17 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
         if mine is not None and connection.block not in mine and connection.donor not in mine:
             continue
         block, donor = decomposition.blocks[connection.block], decomposition.blocks[connection.donor]
-        ends = _ends_again if prod(hi - lo for lo, hi in connection.range) <= FEW else _ends
         c = connection
         key = c.face, c.range, c.matrix, c.offset, block.size, donor.size, halo
-        destination, source = ends(*key)
+        ghosts, donors = _ends(*key)
         lists.append(
             HaloList(
                 donor=connection.donor,
                 block=connection.block,
                 connection=n,
                 face=connection.face,
-                destination=destination,
-                source=source,
+                ghosts=ghosts,
+                donors=donors,
                 direction=direction(connection.face),
                 donor_direction=connection.donor_direction,
                 sign=connection.sign,
@@ -116,29 +143,23 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
 
 
+@lru_cache(maxsize=4096)
 def _ends(
     face: str, range_: Range, matrix: IntMatrix, offset: Size, size: Size, donor: Size, halo: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return `destination` and `source` of the list of a connection between blocks of two sizes, as read-only
-    arrays."""
+) -> tuple[IndexBox, IndexBox]:
+    """Return `ghosts` and `donors` of the list of a connection between blocks of two sizes."""
     d, n = direction(face), size[direction(face)]
-    lines = [np.arange(lo, hi) for lo, hi in range_]
-    lines[d] = np.arange(-halo, 0) if side(face) < 0 else np.arange(n, n + halo)
+    ends = [of if e != d else (-halo, 0) if side(face) < 0 else (n, n + halo) for e, of in enumerate(range_)]
     # i fastest, as in memory: kernels that follow the list then read and write in order
     found = []
     for of, turn, first in ((size, IDENTITY, (0, 0, 0)), (donor, matrix, offset)):
         _, nj, ni = _padded_shape(of, halo)
         strides = (1, ni, ni * nj)
+        steps = triple(sum(row[e] * s for row, s in zip(turn, strides, strict=True)) for e in range(3))
         begin = sum((o + h) * s for o, h, s in zip(first, _padding(of, halo), strides, strict=True))
-        i, j, k = (line * sum(row[e] * s for row, s in zip(turn, strides, strict=True)) for e, line in enumerate(lines))
-        found.append(((k + begin)[:, None, None] + j[:, None] + i).ravel().astype(np.int32))
-    for array in found:
-        array.flags.writeable = False
+        begin += sum(lo * step for (lo, _), step in zip(ends, steps, strict=True))
+        found.append(IndexBox(triple(hi - lo for lo, hi in ends), begin, steps))
     return found[0], found[1]
-
-
-# Levels that follow the flow need the lists of most of their connections repeatedly; these are small.
-_ends_again = lru_cache(maxsize=1024)(_ends)
 
 
 def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:

@@ -4,6 +4,7 @@ refined regions change."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Hierarchy:
     they were refined completely; level 0 is the original grid. `nodes`: their coordinates with ghosts, one copy on each
     host. `lattices`: for each level, block and direction, the nodes at which tiles begin and end. `spaces`: for each
     (level, block) its index range. `choice`: the data for the choice of tiles. `present`: the tiles that `with_tiles`
-    made last, by level."""
+    made last, by level. `on_device`: by (device, level, block) the coordinates that stay on a device, or None."""
 
     comm: Communicator
     table: Refine
@@ -52,6 +53,7 @@ class Hierarchy:
     spaces: dict[tuple[int, int], Space]
     choice: TileChoice
     present: dict[int, LevelTiles] = field(default_factory=dict)
+    on_device: dict[tuple[Any, int, int], Any] = field(default_factory=dict)
 
     @property
     def finest(self) -> int:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
-from hiresx.base.arrays import triple
+from hiresx.base.arrays import Size, triple
 from hiresx.case.boundaries import PatchedFace
 from hiresx.case.refine import REFINABLE
 from hiresx.decomposition.levels import may_end, patches_of
@@ -117,33 +117,31 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
 def _free_faces(block: Block, held: Mapping[str, Sequence[Range]]) -> Iterator[tuple[str, Range]]:
     """Yield the faces of a tile, as ranges, behind which there are nodes of the coarser level. `held`: the ranges of
     each face behind which there is something else."""
+    size = block.size
     for face in block.faces:
-        whole, taken = face_range(face, block.size), held.get(face)
-        if not taken:
-            yield face, whole
-            continue
-        if whole in taken:
-            continue
-        d = direction(face)
-        lines = [e for e in range(3) if e != d and block.size[e] > 1]
-        if len(lines) == 1:
-            # The gaps between the ranges on a line, as `rectangles_of_face` finds them.
-            (e,) = lines
-            at = whole[e][0]
-            for lo, hi in sorted([*(range_[e] for range_ in taken), (whole[e][1], whole[e][1])]):
-                if lo > at:
-                    yield face, triple((at, lo) if f == e else ends for f, ends in enumerate(whole))
-                at = max(at, hi)
-            continue
-        # Between the ends of all ranges nodes are alike.
-        across = directions_along(face)
-        ends = [sorted({*whole[e], *(n for range_ in taken for n in range_[e])}) for e in across]
-        free = np.ones([len(of) - 1 for of in ends], bool)
-        for range_ in taken:
-            free[tuple(slice(*map(of.index, range_[e])) for e, of in zip(across, ends, strict=True))] = False
-        for spans in rectangles(free):
-            part = {e: (of[lo], of[hi]) for e, of, (lo, hi) in zip(across, ends, spans, strict=True)}
-            yield face, triple(part.get(e, whole[e]) for e in range(3))
+        for range_ in _free_ranges(face, size, tuple(held.get(face, ()))):
+            yield face, range_
+
+
+@lru_cache(maxsize=4096)  # the same ranges recur, also on other tiles
+def _free_ranges(face: str, size: Size, taken: tuple[Range, ...]) -> list[Range]:
+    """Return the ranges of a face of a block of this size that are not in one of the ranges `taken`."""
+    whole = face_range(face, size)
+    if not taken:
+        return [whole]
+    if whole in taken:
+        return []
+    # Between the ends of all ranges nodes are alike.
+    across = directions_along(face)
+    ends = [sorted({*whole[e], *(n for range_ in taken for n in range_[e])}) for e in across]
+    free = np.ones([len(of) - 1 for of in ends], bool)
+    for range_ in taken:
+        free[tuple(slice(*map(of.index, range_[e])) for e, of in zip(across, ends, strict=True))] = False
+    found = []
+    for spans in rectangles(free):
+        part = {e: (of[lo], of[hi]) for e, of, (lo, hi) in zip(across, ends, spans, strict=True)}
+        found.append(triple(part.get(e, whole[e]) for e in range(3)))
+    return found
 
 
 def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:

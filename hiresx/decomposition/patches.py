@@ -11,11 +11,11 @@ from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
-from hiresx.decomposition.connection_ends import WALLS, ConnectionEnds
+from hiresx.decomposition.connection_ends import ConnectionEnds
 from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
-from hiresx.decomposition.wall_seams import PlacedCondition, walls_over_seams
+from hiresx.decomposition.wall_seams import WALLS, PlacedCondition, walls_over_connections, walls_over_seams
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
@@ -115,7 +115,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     conditions of the same kind, and a condition of the first kind must not apply to a connection. Faces of singleton
     directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block have the no-slip
     condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a wall belong to the
-    wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`).
+    wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`). So do connected nodes that
+    another block has on its wall (`hiresx.decomposition.wall_seams`).
 
     Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also
     raises HiresxError for unknown block or region names, for ranges outside the face, for conditions (except of the
@@ -153,7 +154,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
             placed += _patched_connections(grid, cover, placed)
     cover.check_complete()
     _check_touching(grid, placed, conditions)
-    connections, placed = ends.given_to_walls(placed)
+    connections, placed = walls_over_connections(grid.blocks, *ends.given_to_walls(placed))
 
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed

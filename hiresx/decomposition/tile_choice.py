@@ -2,7 +2,7 @@
 them, within the regions where tiles are allowed."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class TileChoice:
     partners: Sequence[dict[Place, list[Place]]]
     around: Sequence[Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]]
     table: Refine
+    _last: dict[bytes, list[Taken]] = field(default_factory=dict)  # the result of the last call of `choose`
 
     @classmethod
     def of(
@@ -82,6 +83,14 @@ class TileChoice:
         `flagged` that may exist by the attribute `allowed`, and further tiles. Further tiles lie on the other side of
         connections, fill gaps so that there are fewer and larger blocks (`fill_tiles`), make the tiles symmetric where
         the case requires it, or lie under and around a tile of the next finer level."""
+        key = b"".join(some.tobytes() for level in flagged for some in level)
+        if key not in self._last:
+            found = self._choose(flagged)
+            self._last.clear()
+            self._last[key] = found
+        return [[some.copy() for some in level] for level in self._last[key]]
+
+    def _choose(self, flagged: Sequence[Taken]) -> list[Taken]:
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)

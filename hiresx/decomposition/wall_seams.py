@@ -1,19 +1,21 @@
-"""No-slip walls that end at the boundary between two blocks. A node there that belongs to both blocks is a wall node in
-both. The neighbouring block, whose face continues as a slip wall or symmetry plane, gets a line of wall nodes for this
-purpose."""
+"""Walls that end at the boundary between two blocks. A node there that belongs to both blocks is a wall node in both.
+The neighbouring block, whose face continues as a connection, a slip wall or a symmetry plane, gets a line of wall nodes
+for this purpose."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.case.boundaries import Condition
+from hiresx.case.boundaries import Condition, ModelledWall, NoSlipWall, SlipWall
 from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, side
 from hiresx.grid.connections import Connection
 
 # block, face, nodes, condition
 PlacedCondition = tuple[int, str, Range, Condition]
 
+WALLS = (SlipWall, NoSlipWall, ModelledWall)
 _NO_SLIP, _SLIP = "no_slip", "reflect"
 
 
@@ -53,6 +55,45 @@ def walls_over_seams(
                 left.append(made)
                 break
     return found
+
+
+def walls_over_connections(
+    blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
+) -> tuple[list[Connection], list[PlacedCondition]]:
+    """Return the connections and the boundary conditions, changed where a wall of one block and a connection of another
+    share a line of nodes, as where a wake block begins at a trailing edge: these nodes belong to the wall in both
+    blocks. At an edge of a step, where two faces of a block would get the nodes, the connections keep the nodes, unless
+    both walls are no-slip walls. `placed`: the conditions, each as (block number, face, half-open index ranges,
+    condition). `connections`: the connections of `blocks`."""
+    kept, found = list(connections), list(placed)
+    given = -1
+    while given < len(found):  # once more, because the blocks that get nodes may have neighbours with a part of them
+        given, claims = len(found), list(_claims(blocks, kept, found))
+        for b, face, part, condition in claims:
+            rivals = [
+                c for c in claims if c[0] == b and direction(c[1]) != direction(face) and intersection(c[2], part)
+            ]
+            if rivals and any(c.kernel != _NO_SLIP for c in (condition, *(rival[3] for rival in rivals))):
+                continue
+            for c in list(kept):
+                if (c.block, c.face) == (b, face) and (held := intersection(c.range, part)) is not None:
+                    n = kept.index(c)
+                    kept[n : n + 1] = [replace(c, range=rest) for rest in _without(c.range, held)]
+                    found.append((b, face, held, condition))
+    return kept, found
+
+
+def _claims(
+    blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
+) -> Iterator[PlacedCondition]:
+    """Yield the connected nodes that walls of other blocks contain, each as (block number, face, half-open index
+    ranges, condition of the wall)."""
+    for wall in placed:
+        if isinstance(wall[3], WALLS):
+            for b, face, line in _shared_lines(blocks, connections, wall):
+                for c in connections:
+                    if (c.block, c.face) == (b, face) and (part := intersection(c.range, line)) is not None:
+                        yield b, face, part, wall[3]
 
 
 def _shared_lines(

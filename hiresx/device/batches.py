@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.device.arguments import is_pointer
 from hiresx.device.batch_wrappers import AHEAD, Entry, Form
 from hiresx.device.call import Call, Calls
-from hiresx.device.dependency_graph import dependencies, flatten_calls, without_implied
+from hiresx.device.dependency_graph import dependencies, flatten_calls
 from hiresx.device.wrappers import Shape, shape_by_block
 from hiresx.kernels import Signature
 
@@ -75,7 +75,7 @@ def arrange_batches(
     share_blocks(single, shapes, kinds)
     found = batches(kinds, waits, messages)
     if len(single) - len(found.members) < least:
-        return list(single), without_implied(waits)
+        return list(single), waits
     made: list[Call | BatchedLaunch] = []
     known: dict[Hashable, BatchedLaunch] = {}  # the stages of a step make the same launches
     for numbers in found.members:
@@ -86,7 +86,7 @@ def arrange_batches(
         if key not in known:
             known[key] = batch_calls([single[n] for n in numbers], [of for n in numbers if (of := shapes[n])], address)
         made.append(known[key])
-    return made, without_implied(found.waits)
+    return made, found.waits
 
 
 # A launch over more nodes than LARGE fills a GPU and gains nothing from a batch. VISITED: nodes per thread, roughly, of

@@ -412,7 +412,7 @@ class CudaBackend:
         except RuntimeError as error:
             raise HiresxError(
                 f"the NVIDIA driver does not load kernels of NVRTC {nvrtc.version()}: {error}",
-                "install a newer driver, or pip install 'hiresx[cuda12]' instead of hiresx[cuda13]",
+                f"install a newer driver, or {optional.install_command('cuda12')}, instead of cuda13",
             ) from error
         return module
 
@@ -449,6 +449,8 @@ class CudaBackend:
         copy = self.empty(array.shape, str(array.dtype))
         copy.set(array)
         return copy
+
+    mirror = to_device
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Return a copy of the CuPy array `array` as a NumPy array, after all kernels launched before."""

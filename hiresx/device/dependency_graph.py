@@ -1,6 +1,6 @@
 """The dependencies between the launches of a list, and programs that record launches instead of making them."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,38 +105,6 @@ def dependencies(
             read[piece] += those
             covered[piece] = covered[piece] and piece not in writers
     return found
-
-
-# The number of calls that are searched for indirect waits.
-_SEARCH_LIMIT = 64
-
-
-def without_implied(waits: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return `waits`, for each kernel launch the numbers of the earlier launches that it waits for, without most of
-    those that are redundant because another of these launches already waits for them."""
-    found: list[list[int]] = []
-    for of_call in waits:
-        implied = _implied_waits(of_call, found)
-        found.append([n for n in of_call if n not in implied])
-    return found
-
-
-def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
-    """Return those of `waits` that are redundant because others of them wait for them, as far as a short search in
-    `found` shows."""
-    implied: set[int] = set()
-    if len(waits) < 2:
-        return implied
-    least, left, missing = min(waits), list(waits), len(waits) - 1  # none of them waits for the last one
-    for _ in range(_SEARCH_LIMIT):
-        if not left or not missing:
-            break
-        for n in found[left.pop()][-_SEARCH_LIMIT:]:
-            if n >= least and n not in implied:
-                implied.add(n)
-                left.append(n)
-                missing -= n in waits
-    return implied
 
 
 # A piece of memory outside all arrays. Calls that keep their order write it.

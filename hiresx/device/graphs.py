@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
@@ -88,46 +90,28 @@ class Graph:
 
     def _record(self) -> None:
         """Record each launch on a stream, so that it waits only for the launches on which it depends as long as there
-        are free streams. A launch uses a stream whose last launch it waits for anyway, else a new stream. Urgent
-        launches have streams of their own."""
+        are free streams. Urgent launches have streams of their own."""
         assert self._launches is not None
-        begin = self._moment(self._stream)
-        streams, last, urgent = [self._stream], [-1], [False]  # last: the last launch of each stream
-        moments: list[Any] = []
-        on: list[int] = []  # the stream of each launch
-        before: list[list[int]] = []  # for each launch and stream, the last launch that is done before it
-        for number, (one, waits) in enumerate(zip(*self._launches, strict=True)):
-            done = [-1] * len(streams)
-            for n in waits:
-                _reach(done, before[n])
-                done[on[n]] = max(done[on[n]], n)
-            hurry = isinstance(one, Call) and one.name.startswith(URGENT)
-            alike = [n for n, ahead in enumerate(urgent) if ahead == hurry]
-            # the latest one, so that a chain stays on one stream
-            free = [n for n in alike if done[n] >= last[n]]
-            branch = max(free, key=last.__getitem__, default=None)
-            if branch is None and (len(streams) < BRANCHES or not alike):
-                branch = len(streams)
-                urgent.append(hurry)
-                streams.append(self._cuda.Stream(non_blocking=True, priority=FIRST if hurry else 0))
-                last.append(-1)
-                done.append(-1)
-                if not waits:
-                    streams[branch].wait_event(begin)
-            if branch is None:
-                branch = min(alike, key=last.__getitem__)
-                _reach(done, before[last[branch]])
-                done[branch] = last[branch]
-            for n in waits:
-                if n != last[branch]:
-                    streams[branch].wait_event(moments[n])
-            self._launch(streams[branch], one)
-            last[branch] = number
-            on.append(branch)
-            before.append(done)
-            moments.append(self._moment(streams[branch]))
-        for stream in streams[1:]:
-            self._stream.wait_event(self._moment(stream))
+        launches, waits = self._launches
+        hurries = [isinstance(one, Call) and one.name.startswith(URGENT) for one in launches]
+        on, awaited = choose_streams(hurries, waits)
+        begin, streams = self._moment(self._stream), {0: self._stream}
+        moments: dict[int, Any] = dict.fromkeys(n for some in awaited for n in some)
+        for number, one in enumerate(launches):
+            stream = streams.get(on[number])
+            if stream is None:
+                priority = FIRST if hurries[number] else 0
+                stream = streams[on[number]] = self._cuda.Stream(non_blocking=True, priority=priority)
+                if not waits[number]:
+                    stream.wait_event(begin)
+            for n in awaited[number]:
+                stream.wait_event(moments[n])
+            self._launch(stream, one)
+            if number in moments:
+                moments[number] = self._moment(stream)
+        for branch, stream in streams.items():
+            if branch:
+                self._stream.wait_event(self._moment(stream))
 
     def _moment(self, stream: Any) -> Any:
         event = self._cuda.Event(disable_timing=True)
@@ -135,10 +119,38 @@ class Graph:
         return event
 
 
-def _reach(done: list[int], other: Sequence[int]) -> None:
-    """Set `done` to the later of both launches for every stream; `other` may have fewer streams."""
-    for n, at in enumerate(other):
-        done[n] = max(done[n], at)
+def choose_streams(urgent: Sequence[bool], waits: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Return the number of the stream on which each launch is recorded, and the launches of other streams for which it
+    waits there. A launch uses a stream whose last launch it waits for anyway, else a new stream, of which there are up
+    to `BRANCHES`. `urgent`: whether each launch is urgent; such launches have streams of their own. `waits`: for each
+    launch the numbers of the earlier launches on which it depends."""
+    # For each launch and stream, the last launch that is done when this launch is.
+    done = np.full((len(waits) + 1, BRANCHES + 1), -1)
+    last, of_urgent = np.full(BRANCHES + 1, -1), np.zeros(BRANCHES + 1, bool)
+    count, on, awaited = 1, list[int](), list[list[int]]()
+    for number, (hurry, of_call) in enumerate(zip(urgent, waits, strict=True)):
+        own = done[number]
+        if of_call:
+            done[of_call].max(axis=0, out=own)
+        alike = of_urgent[:count] == hurry
+        free = np.flatnonzero(alike & (own[:count] >= last[:count]))
+        if len(free):
+            branch = int(free[last[free].argmax()])  # the latest one, so that a chain stays on one stream
+        elif count < BRANCHES or not alike.any():
+            branch, count = count, count + 1
+            of_urgent[branch] = hurry
+        else:
+            those = np.flatnonzero(alike)
+            branch = int(those[last[those].argmin()])
+        own[:] = done[last[branch]]
+        awaited.append([])
+        for n in reversed(of_call):
+            if n > own[on[n]]:  # neither the stream nor another of these launches waits for it
+                awaited[-1].append(n)
+                np.maximum(own, done[n], out=own)
+        own[branch] = last[branch] = number
+        on.append(branch)
+    return on, awaited
 
 
 def _loads(one: Any) -> Hashable:

@@ -90,6 +90,10 @@ class Backend(Protocol):
         """Return a copy of the NumPy array `array` in the memory of this backend. Raises HiresxError if it does not fit
         in memory."""
 
+    def mirror(self, array: np.ndarray) -> Any:
+        """Return `array`, or a view of one, for kernels that only read it: a view of the same memory if the arrays of
+        this backend are in the host's memory, else a copy. Raises HiresxError if it does not fit in memory."""
+
     def to_host(self, array: Any) -> np.ndarray:
         """Return a copy of `array`, an array of this backend, as a NumPy array, made after all work launched so far."""
 

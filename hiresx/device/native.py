@@ -4,7 +4,6 @@ whose functions run on the thread pool of the process."""
 import ctypes
 import os
 import struct
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from math import prod
@@ -35,6 +34,7 @@ from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build_all
 from hiresx.device.configuration import USUAL, Configuration, Target, later_kernels, parts
 from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, levels
+from hiresx.device.native_event import NativeEvent
 from hiresx.device.wrappers import find_signature, generate_part, kernel_shape
 from hiresx.equations.storage import LONGEST
 from hiresx.errors import HiresxError
@@ -83,23 +83,6 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
             f"no memory for an array of {size / 2**30:.3g} GiB", "take a coarser grid, or a machine with more memory"
         ) from None
     return Array(shape, dtype, raw, -raw.__array_interface__["data"][0] % ALIGNMENT)
-
-
-class NativeEvent:
-    """A marker in the sequence of launches, by which elapsed times are measured. Kernels of these backends are complete
-    when `launch` returns, so a clock is sufficient."""
-
-    def __init__(self) -> None:
-        self._at = 0.0
-
-    def record(self) -> None:
-        """Record the present time. All work launched before is complete then."""
-        self._at = time.perf_counter()
-
-    def elapsed_time(self, start: Any) -> float:
-        """Return the seconds from the event `start` to this event."""
-        found: float = self._at - start._at
-        return found
 
 
 class NativeBackend:
@@ -172,6 +155,10 @@ class NativeBackend:
         copy = empty(np.shape(array), np.asarray(array).dtype)
         copy[...] = array
         return copy
+
+    def mirror(self, array: np.ndarray[Any, Any]) -> Array:
+        """Return a view of `array`, which kernels must not change."""
+        return array.view(Array)
 
     def to_host(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return a copy of `array` as a plain NumPy array."""

@@ -12,7 +12,7 @@ from hiresx.device import cache
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.errors import HiresxError
 
-HINT = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580)"
+HINT = f"{optional.install_command('cuda13')} (cuda12 for a driver older than 580)"
 
 # -Xptxas=-v writes the resources of every kernel to the log, which docs/make/kernel_registers.py reads.
 OPTIONS = ("-std=c++17", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true", "-Xptxas=-v")

@@ -1,7 +1,8 @@
 """The arrays of one block, or a part of one, on a device, allocated once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,12 @@ class BlockState:
     block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones are also
     attributes, which are None if the run has no such field. If the state is stored as differences, `reference` (one
     value per conserved variable) is subtracted from it, and `carry` contains the rounding errors of the differences.
-    `layout`: the declarations of these fields."""
+    `layout`: the declarations of these fields. `shared`: the arrays of fields that all blocks have in common, by
+    name."""
 
     def __init__(
-        self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = ()
+        self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = (),
+        shared: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
     ):  # fmt: skip
         self.layout, self.storage, self.equations = layout, layout.storage, layout.equations
         self.real, equations = self.storage.real, self.equations
@@ -44,7 +47,8 @@ class BlockState:
             # Most of the fields that may exist are not those of this run.
             name: tuple(self._allocate(backend, declared_field(name)) for _ in range(count)) if count else ()
             for name, count in layout.arrays.items()
-        }
+            if name not in shared
+        } | dict(shared)
         self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
         self.carry, self.work = self.array("carry"), self.array("work")
         self.inverse_radius, self.registers = self.array("inverse_radius"), self.fields["registers"]

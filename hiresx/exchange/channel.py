@@ -14,6 +14,7 @@ import numpy as np
 from hiresx.base.kept import Kept
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.endpoint import QuantityMessages
+from hiresx.exchange.filled_lists import ListBoxes, filled_lists
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merge_links
 from hiresx.exchange.rows import lists_on_device, rows
 from hiresx.exchange.transport import Transport
@@ -79,7 +80,7 @@ class Channel:
             if source:
                 self._local.append((link, nodes, *source))
             else:
-                self._local_rows.append((link, nodes.reshape(-1, 3), len(link.to)))
+                self._local_rows.append((link, nodes.reshape(-1, 3), link.count))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
         self._turned = {peer.rank: rotated_links(peer.links) for peer in layout.peers} | {
@@ -105,7 +106,9 @@ class Channel:
         local = merge_links(layout.local, "donor", "block", *ends)
 
         def nodes_of(missing: list[int]) -> list[list[Any]]:
-            made = [(local[n], rows(local[n].to, local[n].source) if by_rows else None) for n in missing]
+            if not by_rows:
+                return _lists_of_boxes(backend, self._program, [local[n] for n in missing])
+            made = [(local[n], rows(local[n].to, local[n].source)) for n in missing]
             return lists_on_device(
                 backend, [[link.to, link.source] if own is None else [own.ravel()] for link, own in made]
             )
@@ -243,3 +246,14 @@ class Channel:
 
     def _sign(self, link: HaloLink) -> float:
         return float(link.sign) if self._directed else 1.0
+
+
+def _lists_of_boxes(backend: Backend, program: Program, links: Sequence[HaloLink]) -> list[list[Any]]:
+    """Return the two lists of nodes of each link, `to` and `source`, which the device fills."""
+    boxes = [box for link in links for end in (link.ghosts, link.donors) for box in end]
+    sizes, first, steps = (np.array(of) for of in zip(*boxes, strict=True))
+    ends = np.cumsum([0, *sizes.prod(axis=1)])
+    lists = filled_lists(backend, program, int(ends[-1]), [ListBoxes(sizes, first, steps, ends[:-1])])
+    counts = [count for link in links for count in (link.count, link.count)]
+    views = iter([lists[b - n : b] for n, b in zip(counts, np.cumsum(counts).tolist(), strict=True)])
+    return [[next(views), next(views)] for _ in links]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import HaloList
+from hiresx.decomposition.halo_copies import IndexBox
 
 Rotation = tuple[tuple[float, float, float], ...]
 
@@ -17,21 +18,37 @@ class HaloLink:
     """Nodes that are copied from the box of nodes `donor` to the box `block` of this rank. One of the two is None if it
     is on another rank.
 
-    The node `to[n]` receives the values of `source[n]`. They are flat indexes into the arrays with ghosts of `block`
-    and `donor`, or points of a message buffer for the box on another rank. `direction`: the direction (0, 1, 2) of the
-    connected face of `block`. `donor_direction`, `sign`: the flux of `block` through this face is `sign` times the flux
-    of the donor along `donor_direction`. `rotation`: the matrix that rotates vectors of the donor into the axes of the
-    block, or None. `keys`: the keys of the lists from which the link was made."""
+    `ghosts`, `donors`: the nodes that receive and that give the values, in the same order, by boxes of flat indexes
+    into the arrays with ghosts of `block` and `donor`, or of points of a message buffer for the box on another rank.
+    `direction`: the direction (0, 1, 2) of the connected face of `block`. `donor_direction`, `sign`: the flux of
+    `block` through this face is `sign` times the flux of the donor along `donor_direction`. `rotation`: the matrix that
+    rotates vectors of the donor into the axes of the block, or None. `keys`: the keys of the lists from which the link
+    was made."""
 
     donor: int | None
     block: int | None
-    to: np.ndarray
-    source: np.ndarray
+    ghosts: tuple[IndexBox, ...]
+    donors: tuple[IndexBox, ...]
     direction: int
     donor_direction: int
     sign: int
     rotation: Rotation | None
     keys: tuple[Hashable, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of nodes that are copied."""
+        return sum(box.nodes for box in self.ghosts)
+
+    @property
+    def to(self) -> np.ndarray:
+        """The ghosts, int32 (count,), as flat indexes or points of a message."""
+        return np.concatenate([box.array() for box in self.ghosts])
+
+    @property
+    def source(self) -> np.ndarray:
+        """The nodes that give the values, int32 (count,), as flat indexes or points of a message."""
+        return np.concatenate([box.array() for box in self.donors])
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +77,7 @@ class HaloLayout:
         self.copies: dict[Hashable, list[tuple[HaloLink, list[Any]]]] = {}
         here = [(entry.donor in places, entry.block in places) for entry in lists]
         self.local = [
-            _link(e, places[e.donor], places[e.block], e.destination, e.source)
+            _link(e, places[e.donor], places[e.block], e.ghosts, e.donors)
             for e, ends in zip(lists, here, strict=True)
             if ends == (True, True)
         ]
@@ -70,15 +87,15 @@ class HaloLayout:
         for rank in sorted(sent.keys() | received.keys()):
             stop, end = first, begin
             for entry in sent.get(rank, ()):
-                n = len(entry.source)
-                points = np.arange(stop, stop + n, dtype=np.int32)
-                self.outgoing.append(_link(entry, places[entry.donor], None, points, entry.source))
+                n = entry.donors.nodes
+                points = IndexBox((n, 1, 1), stop, (1, 0, 0))
+                self.outgoing.append(_link(entry, places[entry.donor], None, points, entry.donors))
                 stop += n
             links = []
             for entry in received.get(rank, ()):
-                n = len(entry.destination)
-                points = np.arange(end - begin, end - begin + n, dtype=np.int32)
-                links.append(_link(entry, None, places[entry.block], entry.destination, points))
+                n = entry.ghosts.nodes
+                points = IndexBox((n, 1, 1), end - begin, (1, 0, 0))
+                links.append(_link(entry, None, places[entry.block], entry.ghosts, points))
                 end += n
             self.peers.append(Peer(rank, (first, stop), (begin, end), tuple(links)))
             first, begin = stop, end
@@ -102,9 +119,9 @@ def _by_rank(
     return found
 
 
-def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray, source: np.ndarray) -> HaloLink:
+def _link(entry: HaloList, donor: int | None, block: int | None, to: IndexBox, source: IndexBox) -> HaloLink:
     e = entry
-    return HaloLink(donor, block, to, source, e.direction, e.donor_direction, e.sign, e.rotation, (e.key,))
+    return HaloLink(donor, block, (to,), (source,), e.direction, e.donor_direction, e.sign, e.rotation, (e.key,))
 
 
 def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
@@ -119,8 +136,8 @@ def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
         if len(group) == 1
         else replace(
             group[0],
-            to=np.concatenate([link.to for link in group]),
-            source=np.concatenate([link.source for link in group]),
+            ghosts=tuple(box for link in group for box in link.ghosts),
+            donors=tuple(box for link in group for box in link.donors),
             keys=tuple(key for link in group for key in link.keys),
         )
         for group in groups.values()

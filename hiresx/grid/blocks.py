@@ -100,17 +100,25 @@ def intersection(a: Range, b: Range) -> Range | None:
     return (i, j, k) if i[0] < i[1] and j[0] < j[1] and k[0] < k[1] else None
 
 
+def shared_boxes(some: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return all pairs of boxes some[n] and others[m] that have common nodes, sorted by n, then by m: the arrays n and
+    m (pairs,), and the common nodes (pairs, 3, 2). `some`, `others`: half-open index ranges (boxes, 3, 2)."""
+    low = np.maximum(some[:, None, :, 0], others[:, :, 0])
+    high = np.minimum(some[:, None, :, 1], others[:, :, 1])
+    n, m = np.nonzero((low < high).all(axis=2))
+    return n, m, np.stack([low[n, m], high[n, m]], axis=-1)
+
+
+def ranges_of(boxes: np.ndarray) -> list[Range]:
+    """Return half-open index ranges (i, j, k) as tuples of Python numbers. `boxes`: an array of them (boxes, 3, 2)."""
+    return [((i, i1), (j, j1), (k, k1)) for (i, i1), (j, j1), (k, k1) in boxes.tolist()]
+
+
 def common_boxes(some: Sequence[Range], others: Sequence[Range]) -> Iterator[tuple[int, int, Range]]:
     """Yield (n, m, box) for all pairs of boxes some[n] and others[m] that have common nodes. `box`: the half-open index
     ranges (i, j, k) of the common nodes. The pairs are sorted by n, then by m."""
-    a, b = (np.array([*boxes]).reshape(-1, 3, 2) for boxes in (some, others))
-    low = np.maximum(a[:, None, :, 0], b[:, :, 0])
-    high = np.minimum(a[:, None, :, 1], b[:, :, 1])
-    place = np.nonzero((low < high).all(axis=2))
-    for n, m, (i, j, k), (i1, j1, k1) in zip(
-        *(at.tolist() for at in place), low[place].tolist(), high[place].tolist(), strict=True
-    ):
-        yield n, m, ((i, i1), (j, j1), (k, k1))
+    n, m, shared = shared_boxes(*(np.array([*boxes]).reshape(-1, 3, 2) for boxes in (some, others)))
+    yield from zip(n.tolist(), m.tolist(), ranges_of(shared), strict=True)
 
 
 def shift_range(box: Range, by: tuple[int, int, int]) -> Range:

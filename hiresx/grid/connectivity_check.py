@@ -23,6 +23,7 @@ from hiresx.grid.orientation import (
     possible_matrices,
     transform_of,
 )
+from hiresx.grid.quality import FLAT
 
 # Shared nodes must be closer than this fraction of the shortest step along the face, so that neighbours are not
 # confused.
@@ -216,12 +217,13 @@ def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
 
 def _stretching(blocks: Sequence[Block], c: Connection, layout: str) -> np.ndarray:
     """Return the ratios (ni, nj, nk) of neighbouring spacings at a connection; in the shared layout these are the last
-    one before the face and the first one behind it. A line that is collapsed to a point has the ratio 1."""
+    one before the face and the first one behind it. The ratio is 1 beside a step that has
+    collapsed."""
     before, first, second = seam_steps(blocks, c)
     ratio = np.ones(first.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for a, b in [(before, first), (first, second)][: 1 + (layout == "offset")]:
-            ratio = np.fmax(ratio, np.maximum(a / b, b / a))
+    for a, b in [(before, first), (first, second)][: 1 + (layout == "offset")]:
+        long, short = np.maximum(a, b), np.minimum(a, b)
+        ratio = np.fmax(ratio, np.divide(long, short, out=np.ones(long.shape), where=short > FLAT * long))
     return ratio
 
 

@@ -19,6 +19,8 @@ from hiresx.grid.blocks import (
     direction,
     face_range,
     intersection,
+    ranges_of,
+    shared_boxes,
     shift_range,
     side,
     whole_box,
@@ -91,27 +93,40 @@ def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
     return bool((np.maximum(others[:, :, 0], box[:, 0]) < np.minimum(others[:, :, 1], box[:, 1])).all(axis=1).any())
 
 
-def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> Iterator[Connection]:
-    """Yield the connections between neighbouring pieces of the same block. `pieces`: the boxes of nodes into which the
+def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> list[Connection]:
+    """Return the connections between neighbouring pieces of the same block. `pieces`: the boxes of nodes into which the
     blocks are divided, each as (block number, half-open index ranges i, j, k). A connection refers to pieces by their
     positions in this list. `layers`: number of ghost layers; the ghosts of a piece are nodes of the neighbouring
     pieces. Raises HiresxError for a neighbouring piece with fewer nodes than ghost layers."""
-    wanted, places = [], []
-    for n, (b, box) in enumerate(pieces):
-        size = blocks[b].size
-        for face in FACES:
-            d, s = direction(face), side(face)
-            lo, hi = box[d]
-            if size[d] == 1 or (lo == 0 if s < 0 else hi == size[d]):
-                continue
-            wanted.append((b, _with(box, d, (lo - layers, lo) if s < 0 else (hi, hi + layers))))
-            places.append((n, face))
-    for (n, face), found in zip(places, _PieceFinder(blocks, pieces)(wanted), strict=True):
-        b, box = pieces[n]
-        for m, shared in found:
-            _check_layers(blocks[b], shared, direction(face), layers)
-            offset = triple(own - other for (own, _), (other, _) in zip(box, pieces[m][1], strict=True))
-            yield Connection(block=n, face=face, range=_on_face(box, face, shared), donor=m, offset=offset)
+    found: list[Connection] = []
+    for b in dict.fromkeys(b for b, _ in pieces):
+        numbers = np.array([n for n, (whole, _) in enumerate(pieces) if whole == b])
+        boxes = np.array([pieces[n][1] for n in numbers])
+        size = np.array(blocks[b].size)
+        # for each piece and face the ghosts behind it
+        ghosts = np.repeat(boxes[:, None], len(FACES), axis=1)
+        for d in range(3):
+            ghosts[:, 2 * d, d] = boxes[:, d, :1] + [-layers, 0]
+            ghosts[:, 2 * d + 1, d] = boxes[:, d, 1:] + [0, layers]
+        inner = (boxes != np.stack([np.zeros(3, int), size], axis=-1)) & (size > 1)[:, None]
+        own, face = np.nonzero(inner.reshape(-1, len(FACES)))
+        pair, other, shared = shared_boxes(ghosts[own, face], boxes)
+        own, face = own[pair], face[pair]
+        every, d = np.arange(len(own)), face // 2
+        for wrong in np.flatnonzero(np.diff(shared[every, d])[:, 0] != layers)[:1]:
+            _refuse_layers(blocks[b], ranges_of(shared[[wrong]])[0], layers)
+        offsets = boxes[own, :, 0] - boxes[other, :, 0]
+        ranges = shared - boxes[own, :, :1]
+        last = np.where(face % 2, np.diff(boxes[own, d])[:, 0] - 1, 0)
+        ranges[every, d] = np.stack([last, last + 1], axis=-1)
+        found += [
+            Connection(n, FACES[f], range_, m, offset=(i, j, k))
+            for n, f, range_, m, (i, j, k) in zip(
+                numbers[own].tolist(), face.tolist(), ranges_of(ranges), numbers[other].tolist(), offsets.tolist(),
+                strict=True,
+            )
+        ]  # fmt: skip
+    return sorted(found, key=lambda connection: connection.block)
 
 
 def cut_connections(
@@ -194,7 +209,11 @@ def _moved(node: Sequence[int], matrix: Sequence[Sequence[int]]) -> list[int]:
 
 def _check_layers(block: Block, donors: Range, d: int, layers: int) -> None:
     if donors[d][1] - donors[d][0] != layers:
-        raise HiresxError(
-            f"block '{block.name}' is cut so that ghost nodes would come from two of its pieces: {donors}",
-            f"keep {layers + 1} nodes or more between a face and a cut",
-        )
+        _refuse_layers(block, donors, layers)
+
+
+def _refuse_layers(block: Block, donors: Range, layers: int) -> None:
+    raise HiresxError(
+        f"block '{block.name}' is cut so that ghost nodes would come from two of its pieces: {donors}",
+        f"keep {layers + 1} nodes or more between a face and a cut",
+    )

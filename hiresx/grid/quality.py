@@ -37,7 +37,7 @@ def quality(grid: Grid) -> list[dict[str, Any]]:
       length;
     - "skewness": largest deviation of the angle between two grid lines from 90 degrees, in degrees (absent in 1-D);
     - "aspect_ratio": largest ratio of the spacings along two grid lines at a node (absent in 1-D);
-    - "stretching": largest ratio of neighbouring spacings along a grid line.
+    - "stretching": largest ratio of neighbouring spacings along a grid line, without spacings that have collapsed.
 
     Beyond a face, the differences use the nodes of the connected block. If there is none, the grid is extended by point
     reflection."""
@@ -367,13 +367,13 @@ def _angle_and_aspect(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 def _stretching(nodes: list[np.ndarray], d: int) -> np.ndarray:
     """Return the ratio, 1 or more, of the two spacings beside each node along direction `d`, (nk, nj, ni); 1 at the
-    ends."""
+    ends and beside spacings that have collapsed."""
     axis = 2 - d
     step = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in nodes))
     n = nodes[0].shape[axis]
     left, right = np.take(step, range(n - 2), axis=axis), np.take(step, range(1, n - 1), axis=axis)
     ratio = np.ones(nodes[0].shape)
     inner = tuple(slice(1, -1) if a == axis else slice(None) for a in range(3))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio[inner] = np.fmax(np.maximum(left / right, right / left), 1.0)
+    long, short = np.maximum(left, right), np.minimum(left, right)
+    np.divide(long, short, out=ratio[inner], where=short > FLAT * long)
     return ratio

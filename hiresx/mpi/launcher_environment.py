@@ -16,7 +16,8 @@ from hiresx.errors import HiresxError
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PALS_RANKID", "PMI_ID")
 INSTALL = (
-    "pip install 'hiresx[mpi]' brings mpi4py and an MPI; on a cluster: pip install mpi4py, with its MPI module loaded"
+    f"{optional.install_command('mpi')} brings mpi4py and an MPI; on a cluster: pip install mpi4py, with its MPI "
+    "module loaded"
 )
 
 

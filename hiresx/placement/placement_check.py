@@ -44,7 +44,7 @@ def comm() -> Communicator:
     except Exception as error:
         raise HiresxError(
             f"the ranks communicate through mpi4py, which {optional.describe_import_error('mpi4py', error)}",
-            "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
+            f"{optional.install_command('mpi')}, then: mpirun -n 4 hiresx topo verify",
         ) from None
     return Communicator(MPI.COMM_WORLD)
 

@@ -1,5 +1,5 @@
 """Analysis of runs: one module for each command of `hiresx post`. The same functions can be called from Python. Uses
-`results`. Needs the extra `post`: pip install 'hiresx[post]'."""
+`results`. Needs the extra `post`: pip install '.[post]' in the clone of HiresX."""
 
 from hiresx.output.show.look import Look
 from hiresx.post.amplification import amplification

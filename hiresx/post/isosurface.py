@@ -20,7 +20,7 @@ from hiresx.output.show.look import Look
 from hiresx.post.result import Result, as_run, dataset, file_stem
 from hiresx.results.stored_levels import kinds_of_stored
 
-_MEND = "pip install 'hiresx[surface]'"
+_MEND = optional.install_command("surface")
 # Settings for rendering in software and without a screen, if there is neither a GPU nor an X server.
 _GL_MEND = "apt install libegl1 libgl1-mesa-dri (Mesa's, without a screen), or write the surface: --out FILE.vtp"
 _SURFACES = (".vtp", ".ply", ".stl")

@@ -1,6 +1,6 @@
 """The results of a run as xarray objects: `hiresx.open(RUN)`.
 
-Uses `output`. Needs xarray: pip install 'hiresx[post]'.
+Uses `output`. Needs xarray: pip install '.[post]' in the clone of HiresX.
 """
 
 from hiresx.results.run_reader import Run, open

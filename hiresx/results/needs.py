@@ -4,7 +4,7 @@ from types import ModuleType
 
 from hiresx.base import optional
 
-INSTALL = "pip install 'hiresx[post]'"
+INSTALL = optional.install_command("post")
 
 
 def xarray() -> ModuleType:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -22,43 +23,40 @@ def clear_inactive_areas(state: BlockState) -> None:
         state.areas[d][...] = 0
 
 
-def compute_in_box(
-    backend: Backend, program: Program, state: BlockState, coordinates: tuple[np.ndarray, ...], box: Range
-) -> None:
+def compute_in_box(program: Program, state: BlockState, coordinates: tuple[Any, Any, Any], box: Range) -> None:
     """Compute area vectors and Jacobian (Ye et al. 2022, eqs 7 and 8) at the nodes in `box`, half-open index ranges (i,
-    j, k), and the area vectors in the ghost layers behind the faces on which such nodes lie. `coordinates`: x, y, z
-    with the ghost layers of `state` in every direction, also along directions with one node. Area vectors of directions
-    with one node are not set (see `clear_inactive_areas`)."""
-    halo = max(state.halo)
-    around = tuple(slice(lo, hi + 2 * halo) for lo, hi in reversed(box))
-    nodes = backend.to_device(np.stack([c[around] for c in coordinates]))
-    xyz = {name: nodes[n] for n, name in enumerate("xyz")}
-    _, _, rows, width = nodes.shape
-    strides = (1, width, width * rows)
-    start, coordinate_strides = halo * sum(strides), {"cj": strides[1], "ck": strides[2]}
+    j, k), and the area vectors in the ghost layers behind the faces on which such nodes lie. `coordinates`: x, y, z (nk
+    + 2 halo, nj + 2 halo, ni + 2 halo) of the block on the device, in reference lengths, with the same number of ghost
+    layers in every direction, also along directions with one node; they may be views of larger arrays. Area vectors of
+    directions with one node are not set (see `clear_inactive_areas`)."""
+    halo, xyz = max(state.halo), dict(zip("xyz", coordinates, strict=True))
+    strides = triple(step // coordinates[0].itemsize for step in reversed(coordinates[0].strides))
+    coordinate_strides = {"cj": strides[1], "ck": strides[2]}
+    start = sum((halo + lo) * stride for (lo, _), stride in zip(box, strides, strict=True))
     size = triple(hi - lo for lo, hi in box)
     first = state.origin + sum(lo * stride for (lo, _), stride in zip(box, state.strides, strict=True))
     for d in state.active:
         following, after = strides[(d + 1) % 3], strides[(d + 2) % 3]
         below, above = (halo * end for end in (box[d][0] == 0, box[d][1] == state.size[d]))
-        ni, nj, nk = (n + (below + above if e == d else 0) for e, n in enumerate(size))
         program.launch(
-            "metrics", (ni, nj, nk), c=start - below * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
+            "metrics", triple(n + (below + above if e == d else 0) for e, n in enumerate(size)),
+            c=start - below * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
             **(state.place | {"o": first - below * state.strides[d]}), sv=state.variable_stride, m=state.areas[d],
         )  # fmt: skip
     place = state.place | {"o": first}
     program.launch("jacobian", size, c=start, **coordinate_strides, **xyz, **place, result=state.jacobian)
 
 
-def repeat_faces(state: BlockState) -> None:
+def repeat_faces(program: Program, state: BlockState) -> None:
     """Copy the Jacobian of the nodes on faces to the ghost nodes behind them, including the ghost nodes beyond edges
     and corners."""
-    jacobian = state.jacobian
-    for d, (n, h) in enumerate(zip(state.size, state.halo, strict=True)):
-        for face, ghosts in ((h, slice(0, h)), (h + n - 1, slice(h + n, 2 * h + n))) if h else ():
-            to, source = ([slice(None)] * 3 for _ in range(2))
-            to[2 - d], source[2 - d] = ghosts, slice(face, face + 1)
-            jacobian[tuple(to)] = jacobian[tuple(source)]
+    names = ("i", "j", "k")
+    nodes, layers = zip(names, state.size, strict=True), zip(names, state.halo, strict=True)
+    program.launch(
+        "repeat_faces", triple(n + 2 * h for n, h in zip(state.size, state.halo, strict=True)),
+        **(state.place | {"o": 0}), **{f"nodes_{d}": n for d, n in nodes}, **{f"halo_{d}": h for d, h in layers},
+        jacobian=state.jacobian,
+    )  # fmt: skip
 
 
 def check_volumes(backend: Backend, program: Program, states: Sequence[BlockState]) -> None:

@@ -22,7 +22,7 @@ def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patc
     inside the block: the Jacobian and the area vectors of the two other directions are the same, and the area vector of
     the collapsed face is a small fraction. These metrics are only used at the nodes of the poles, where the equations
     are not solved, and for the direction of the characteristic variables there."""
-    patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
+    patches = [patch for patch in patches if patch.block == state.index]
     if not patches:
         return
     metrics, jacobian = (backend.to_host(array).copy() for array in (state.metrics, state.jacobian))

@@ -1,6 +1,7 @@
 """The exact distance of every node to the nearest wall, over all blocks and their periodic images.
 
-Walls are the faces of cells between nodes of no-slip and modelled walls: two triangles each, in plane grids segments.
+Walls are the faces of cells between nodes of no-slip and modelled walls: in plane grids segments, else four triangles
+each that meet in the mean of its corners, so that the distance does not depend on the directions of indexes.
 Facets are those of the whole grid, so that the distance depends neither on cuts nor on ranks. They lie in a tree of
 boxes, which kernels/wall_distance.h searches for every node.
 """
@@ -224,8 +225,9 @@ def _facets_of_face(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
     covered = np.zeros(mask.shape, bool)
     whole = mask[:-1, :-1] & mask[1:, :-1] & mask[:-1, 1:] & mask[1:, 1:]
     a, b, c, d = (p[whole] for p in (places[:-1, :-1], places[:-1, 1:], places[1:, :-1], places[1:, 1:]))
-    yield np.stack([a, b, d], axis=1)
-    yield np.stack([a, d, c], axis=1)
+    middle = ((a + d) + (b + c)) / 4
+    for p, q in ((a, b), (b, d), (d, c), (c, a)):
+        yield np.stack([p, q, middle], axis=1)
     for corner in (np.s_[:-1, :-1], np.s_[1:, :-1], np.s_[:-1, 1:], np.s_[1:, 1:]):
         covered[corner] |= whole
     bare = mask & ~covered

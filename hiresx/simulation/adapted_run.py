@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from hiresx.base import garbage
 from hiresx.decomposition import Decomposition, Domain, Part
 from hiresx.decomposition.domain import with_tiles
 from hiresx.decomposition.partition import partition
@@ -112,8 +113,11 @@ class AdaptedRun(RecutRun):
             if self._checkpoints is not None and self._open:
                 self._checkpoints.write(self.solver)
             raise
+        if not self.solver.step_size.state_cache.permits_step:
+            self._check()
         before = kept_integrals.integrals(self.solver)
-        self._go_to(ground)
+        with garbage.paused():
+            self._go_to(ground)
         if before is not None:
             kept_integrals.keep(self.solver, before[0])
         self._rebalancing.begin(self.solver)

@@ -1,6 +1,7 @@
 """The tiles that the criteria of refinement select, for the flow of a solver and for the initial flow."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -13,6 +14,7 @@ from hiresx.decomposition.flags import CRITERIA, Flags, criterion, looked_at, ma
 from hiresx.decomposition.hierarchy import Choosing, Hierarchy
 from hiresx.decomposition.levels import part_on_level
 from hiresx.decomposition.refinement import Taken, boxes_of
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.rows import lists_on_device
 from hiresx.grid.blocks import FACES, Range, whole_box
@@ -51,22 +53,27 @@ def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) 
     table = ground.hierarchy.table
     assert table.criterion is not None
     physical = {(patch.block, patch.face) for patch in ground.whole.patches if patch.condition.type != PATCHED}
-    found = [solver.backend.empty(state.size[::-1], "int8") for state in states]
     numbers = {
         "criterion": CRITERIA.index(table.criterion), "floor": table.floor, "coarsen": table.coarsen_above,
         "refine": table.refine_above,
     }  # fmt: skip
-    calls = [
-        solver.program.call(
+
+    def call(state: BlockState, closed: int) -> Call:
+        return solver.program.call(
             "refinement_marks", state.size, **state.place, **state.derivative_strides,
-            **dict(zip(("nodes_i", "nodes_j", "nodes_k"), state.size, strict=True)),
-            closed=_closed(ground, state, physical), **numbers, sv=state.variable_stride, q=state.q, m=state.metrics,
-            jacobian=state.jacobian, marks=marked,
-        )
-        for state, marked in zip(states, found, strict=True)
-    ]  # fmt: skip
-    solver.program.prepare(calls)()
-    return found
+            **dict(zip(("nodes_i", "nodes_j", "nodes_k"), state.size, strict=True)), closed=closed, **numbers,
+            sv=state.variable_stride, q=state.q, m=state.metrics, jacobian=state.jacobian,
+            marks=solver.backend.empty(state.size[::-1], "int8"),
+        )  # fmt: skip
+
+    def calls() -> tuple[list[Call], Callable[[], None]]:
+        closed = [_closed(ground, state, physical) for state in states]
+        made = [solver.kept(("marks", n), (s,), partial(call, s, n)) for s, n in zip(states, closed, strict=True)]
+        return made, solver.program.prepare([made])
+
+    made, launch = solver.kept("marks of all", (ground.whole, *states), calls)
+    launch()
+    return [one.arguments["marks"] for one in made]
 
 
 def _largest_marks(solver: Solver, marks: Sequence[Any], alike: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
@@ -75,20 +82,26 @@ def _largest_marks(solver: Solver, marks: Sequence[Any], alike: Sequence[Sequenc
     are copied to the host at once."""
     backend, shapes = solver.backend, [[len(first) for first in reversed(of)] for of in alike]
     ends = np.cumsum([0, *map(prod, shapes)]).tolist()
-    every = backend.empty((ends[-1],), "int8")
-    bounds = [
-        [np.append(first, n) for first, n in zip(of, own.shape[::-1], strict=True)]
-        for of, own in zip(alike, marks, strict=True)
-    ]
-    lists = lists_on_device(backend, [[np.concatenate(of)] for of in bounds])
-    calls = [
-        solver.program.call(
-            "largest_marks", triple(shape[::-1]), nodes_i=own.shape[2], nodes_j=own.shape[1], boxes_i=shape[2],
-            boxes_j=shape[1], ends=of, marks=own, largest=every[a:b],
-        )
-        for own, shape, [of], (a, b) in zip(marks, shapes, lists, pairwise(ends), strict=True)
-    ]  # fmt: skip
-    solver.program.prepare([calls])()
+
+    def calls() -> tuple[Any, Callable[[], None]]:
+        every = backend.empty((ends[-1],), "int8")
+        bounds = [
+            [np.append(first, n) for first, n in zip(of, own.shape[::-1], strict=True)]
+            for of, own in zip(alike, marks, strict=True)
+        ]
+        lists = lists_on_device(backend, [[np.concatenate(of)] for of in bounds])
+        made = [
+            solver.program.call(
+                "largest_marks", triple(shape[::-1]), nodes_i=own.shape[2], nodes_j=own.shape[1], boxes_i=shape[2],
+                boxes_j=shape[1], ends=of, marks=own, largest=every[a:b],
+            )
+            for own, shape, [of], (a, b) in zip(marks, shapes, lists, pairwise(ends), strict=True)
+        ]  # fmt: skip
+        return every, solver.program.prepare([made])
+
+    # The launches hold the arrays whose numbers are in the key, so these numbers stay their own.
+    every, launch = solver.kept(("largest marks", *map(id, marks)), (), calls)
+    launch()
     found = backend.to_host(every)
     return [found[a:b].reshape(shape) for shape, (a, b) in zip(shapes, pairwise(ends), strict=True)]
 

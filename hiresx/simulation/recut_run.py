@@ -70,6 +70,7 @@ class RecutRun(AttachedRun):
         ground = cut_again(self._ground, parts)
         with self.comm.together():
             self._refuse_oversized(ground)
+        self._check()
         self._go_to(ground)
         seconds = float(self.comm.max(wall.monotonic() - began))
         epoch = Epoch.of(self.solver, len(self.epochs) + 1, reason, self._weights, weights, plan, seconds)
@@ -79,9 +80,8 @@ class RecutRun(AttachedRun):
         return epoch
 
     def _go_to(self, ground: Domain) -> None:
-        """Continue with another decomposition, or other tiles. Collective; raises as `rebuild`."""
+        """Continue with another decomposition, or other tiles. Collective; raises HiresxError."""
         before = self._ground
-        self._check()
         opened = bool(self._open)
         carried = HandOver(self.solver, self.attachments if opened else [], self._continuation.captured, ground)
         for attachment in self.attachments:

@@ -77,9 +77,8 @@ class Simulation(AdaptedRun):
     assumed: "auto" (if it saves more than a tenth of a step and more time than it costs; not with `weights` or
     `parts`), "never", or the number of steps between checks.
 
-    Raises HiresxError for errors that the user can correct (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`),
-    and for a checkpoint that is damaged or of another case or grid, with the difference.
-    """
+    Raises the errors of `Solver`, `hiresx.case.load` and `hiresx.device.backend`, and HiresxError for a checkpoint that
+    is damaged or of another case or grid."""
 
     @check_types
     def __init__(
@@ -194,6 +193,7 @@ class Simulation(AdaptedRun):
         # Reports an end that comes from another thread, see `overdue`.
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
+    @check_types
     def step(self) -> float:
         """Make one time step, not past the end of the case. Returns its size in L / c_ref. Raises HiresxError."""
         self.solver.complete_if_set()

@@ -1,6 +1,5 @@
 """The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -9,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.base.kept import Kept, Results
 from hiresx.base.threads import lines_of, map_ahead, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
-from hiresx.decomposition.halo_copies import padded_shape
 from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.decomposition.levels import Tile, part_on_level
 from hiresx.decomposition.parts import Part
@@ -37,9 +36,8 @@ from hiresx.solver.initial_flow import Flow
 # Number of bytes of an array of a block that is filled in one piece.
 AT_ONCE = 1 << 20
 
-# Fraction of the free memory of a device that new blocks may take after a change of tiles, beside the arrays from which
-# they are copied.
-ROOM = 0.8
+# Fraction of the free memory of a device that the coordinates of a whole level may take there.
+RESIDENT = 0.1
 
 # Planes k and lines j of a block.
 Lines: TypeAlias = tuple[slice, slice]
@@ -103,16 +101,17 @@ class LocalBlocks:
         self.kept = Kept(None if reused is None else reused.kept)
         with self.comm.together():
             self.states = []
+            common: dict[str, tuple[Any, ...]] = {}  # one array for all blocks
             for n, old in zip(domain.mine, before, strict=True):
                 name = names[self.cut.parts[n].whole]
                 if old is None:
-                    old = BlockState(backend, self.cut, n, name, layout, self.configuration.reference)
+                    old = BlockState(backend, self.cut, n, name, layout, self.configuration.reference, common)
                 else:
                     old.renumber(self.cut, n, name)
+                    old.fields |= common
                 self.states.append(old)
-            for state in self.states[1:]:
                 for name in ("kept_acceleration", *([] if layout.local_steps else ["dt"])):
-                    state.fields[name] = self.states[0].fields[name]  # one array for all
+                    common[name] = old.fields[name]
             # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:
                 self.evaluate(flow)
@@ -122,11 +121,17 @@ class LocalBlocks:
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             fresh = [state for state, old in zip(self.states, before, strict=True) if old is None]
+            poles = [patch for patch in self.cut.patches if patch.condition.kernel == "pole"]
             new = [nodes for state in fresh if (nodes := nodes_of(self.decomposition, state.part)) is not None]
             shared = shared_nodes(() if reused is None else reused.held, new) or [[] for _ in fresh]
-            for state, held in zip(fresh, shared, strict=True):
+            for n, (state, held) in enumerate(zip(fresh, shared, strict=True)):
                 _fill_coordinates(backend, state)
-                self._fill_metrics(state, held)
+                clear_inactive_areas(state)
+                boxes = copy_metrics(backend, held, state, new[n]) if held else [whole_box(state.size)]
+                coordinates = self._coordinates(domain, state)
+                for box in boxes:
+                    compute_in_box(self.program, state, coordinates, box)
+                set_pole_metrics(backend, state, poles)
             check_volumes(backend, self.program, fresh)
             joined: dict[int, set[tuple[str, Range]]] = {}
             for c in self.cut.connections:
@@ -134,7 +139,7 @@ class LocalBlocks:
             for state in self.states:
                 # The ghosts that are not those of connections; of a block that stays these may be others now.
                 if state.joined != joined.get(state.index, set()):
-                    repeat_faces(state)
+                    repeat_faces(self.program, state)
                     state.joined = joined.get(state.index, set())
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
@@ -147,15 +152,20 @@ class LocalBlocks:
                     grid_spacings.fill(backend, s, self.extended[s.index], walls)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
-    def _fill_metrics(self, state: BlockState, held: Sequence[tuple[HeldBlock, Range]]) -> None:
-        """Copy the metrics of nodes that blocks `held` have (see `shared_nodes`), and compute the others."""
-        tile, boxes = nodes_of(self.decomposition, state.part), [whole_box(state.size)]
-        if tile is not None:
-            boxes = copy_metrics(self.backend, held, state, tile)
-        clear_inactive_areas(state)
-        for box in boxes:
-            compute_in_box(self.backend, self.program, state, self.extended[state.index], box)
-        set_pole_metrics(self.backend, state, self.cut.patches)
+    def _coordinates(self, domain: Domain, state: BlockState) -> tuple[Any, Any, Any]:
+        """Return the coordinates of a block with ghosts on the device. Those of a whole level stay there if they are
+        few, because changes of tiles need parts of them again and again."""
+        tile, levels = nodes_of(self.decomposition, state.part), domain.hierarchy
+        if tile is not None and tile.level and levels is not None:
+            key = self.backend, tile.level, tile.base
+            if key not in levels.on_device:
+                nodes, free = levels.nodes[tile.level][tile.base], self.backend.free_memory()
+                few = free is None or sum(c.nbytes for c in nodes) <= RESIDENT * free
+                levels.on_device[key] = triple(map(self.backend.mirror, nodes)) if few else None
+            if (whole := levels.on_device[key]) is not None:
+                box = slices(triple((lo, hi + 2 * domain.halo) for lo, hi in tile.box))
+                return triple(c[box] for c in whole)
+        return triple(map(self.backend.mirror, self.extended[state.index]))
 
     def reusable(self, domain: Domain) -> Reused:
         """Return the data of these blocks that the next solver, on the geometry `domain`, can use again: the kernels,
@@ -163,23 +173,11 @@ class LocalBlocks:
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]): n for n in domain.mine}
         own = {nodes: s for s in self.states if (nodes := nodes_of(self.decomposition, s.part)) is not None}
         kept = {nodes: state for nodes, state in own.items() if nodes in wanted}
-        leaving = [state for nodes, state in own.items() if nodes not in wanted]
-        fresh = [domain.cut.blocks[n] for nodes, n in wanted.items() if nodes not in own]
-        room = self._has_room(leaving, fresh)
-        held = [HeldBlock.of(state, nodes, room or nodes in kept) for nodes, state in own.items()]
+        # To copy metrics saves time on a CPU. A GPU computes them faster than its host launches the copies.
+        copies = self.backend.free_memory() is None
+        held = [HeldBlock.of(state, nodes, copies) for nodes, state in own.items()]
         results = self.kept.with_all_of({domain.whole, *kept.values()})
         return Reused(self.configuration, self.program, kept, results, held)
-
-    def _has_room(self, leaving: Sequence[BlockState], fresh: Sequence[Block]) -> bool:
-        """True if the device has memory for the metrics of the blocks `leaving` beside the arrays of the blocks
-        `fresh`."""
-        free = self.backend.free_memory()
-        if free is None:
-            return True
-        held = sum(s.q.nbytes + s.metrics.nbytes + s.jacobian.nbytes for s in leaving)
-        points = sum(math.prod(padded_shape(block, self.cut.stencil.halo)) for block in fresh)
-        room = free + sum(state.bytes for state in leaving)
-        return held + points * self.layout.bytes_per_point <= ROOM * room
 
     def compile_kernels(self, chosen: Configuration) -> Program:
         """Return the compiled kernels of the configuration `chosen`. One rank of each host compiles them; the others

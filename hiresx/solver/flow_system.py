@@ -60,6 +60,7 @@ class FlowSystem(System):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
         self._integrator, self._perform, self.timed = integrator, perform, timed
         self.time = self.dt = 0.0
+        self._overwrites_ghosts = terms.overwrites_ghosts
         self._filter, self._steps = case.filter, 0
         self.epsilon = float(np.finfo(blocks.configuration.storage.stored).eps)
         send: Task = ("exchange", lambda stage: ghosts.send_state())
@@ -144,6 +145,8 @@ class FlowSystem(System):
         the exchange of ghost nodes."""
         self._ghosts.finish_state()
         self._perform(self.rates_tasks, 0)
+        if self._overwrites_ghosts:
+            self._ghosts.mirrored.state()  # the next stage begins with these ghosts
 
     def launches(self) -> list[Call | list[Call]]:
         """Return the kernel launches of a whole time step, without making them, for integrators that do not iterate."""

@@ -19,7 +19,7 @@ from hiresx.grid.cutting import within
 class HeldBlock:
     """Arrays of a block with the nodes `tile`, a box of nodes of a level of refinement, and with `halo` ghost layers
     along i, j, k, as in a BlockState: the state `q`, and the `areas` and the `jacobian` of the metrics, which are None
-    if there is no memory for them."""
+    if they are not copied."""
 
     tile: Tile
     halo: tuple[int, int, int]
@@ -28,7 +28,7 @@ class HeldBlock:
     jacobian: Any
 
     @classmethod
-    def of(cls, state: BlockState, tile: Tile, metrics: bool = True) -> "HeldBlock":
+    def of(cls, state: BlockState, tile: Tile, metrics: bool) -> "HeldBlock":
         """Return the arrays of the block `state`, without its metrics if `metrics` is false. `tile`: the nodes of the
         block, a box of nodes of its level of grid refinement."""
         return cls(tile, state.halo, state.q, *((state.areas, state.jacobian) if metrics else (None, None)))
@@ -60,7 +60,7 @@ def copy_metrics(
     Area vectors are copied with the ghost layers behind these nodes. The copied values equal those that would be
     computed, since they depend only on the coordinates of the level. Return boxes of the nodes that were not copied, in
     indexes that count from the first node of `state`."""
-    to = HeldBlock.of(state, tile)
+    to = HeldBlock.of(state, tile, True)
     copied = []
     for one, shared in held:
         assert one.areas is not None

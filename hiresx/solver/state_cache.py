@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hiresx.time.step_rule import radii_are_finite
+
 
 class StateCache:
     """Data derived from the current state. `radii`: the largest inviscid and viscous spectral radius over all ranks, or
@@ -18,6 +20,12 @@ class StateCache:
     def __init__(self) -> None:
         self.replaced = False
         self.reset()
+
+    @property
+    def permits_step(self) -> bool:
+        """Whether the flow is known to permit another step: the last step computed its spectral radii, and they are
+        finite. All ranks have the same answer."""
+        return self.radii is not None and radii_are_finite(*map(float, self.radii))
 
     def reset(self) -> None:
         """Discard all data derived from the current state, because another state was set."""

@@ -72,6 +72,8 @@ class Terms:
         states, reynolds = blocks.states, case.gas.reynolds
         self._compact = reynolds if plan == compact.NAME else None
         self._is_viscous = reynolds is not None and self._compact is None
+        # Whether the viscous terms overwrite ghosts of the state behind walls.
+        self.overwrites_ghosts = self._compact is not None
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
         # An outflow and an axis need the inviscid terms alone. Along directions in which ghosts come from other ranks,
         # the differences are left to launches of their own, before which the fluxes have had time to arrive.

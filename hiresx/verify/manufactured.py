@@ -35,7 +35,7 @@ from hiresx.rhs.subsonic_face import SubsonicFace
 from hiresx.solver import Solver
 from hiresx.time.explicit import Explicit
 
-INSTALL = "pip install 'hiresx[mms]'"
+INSTALL = optional.install_command("mms")
 # Quantities of a flow, in the order of a manufactured solution.
 PRIMITIVE = ("rho", "u", "v", "w", "p")
 # Step of numerical differences, in L.

@@ -230,13 +230,13 @@ def test_compiler_that_fails(place):
 def test_no_cupy(place):
     environment = without(place, "cupy", "cupy_backends")
     said = refused(place, "run", "square.toml", "--backend", "cuda", environment=environment)
-    assert "needs CuPy" in said and "pip install 'hiresx[cuda13]'" in said
+    assert "needs CuPy" in said and "pip install '.[cuda13]'" in said
 
 
 def test_no_matplotlib(place):
     hiresx(place, "run", "square.toml", "--backend", "cpu", "--out", "out", status=0)
     said = refused(place, "plot", "out", environment=without(place, "matplotlib"))
-    assert "matplotlib" in said and "pip install 'hiresx[plot]'" in said
+    assert "matplotlib" in said and "pip install '.[plot]'" in said
 
 
 @pytest.mark.parametrize("name", ["numpy", "netCDF4", "rich"])

@@ -277,9 +277,9 @@ def test_a_run_needs_no_library_that_is_optional(place):
 @pytest.mark.parametrize(
     ("words", "library", "hint"),
     [
-        (("plot", "RUN"), "matplotlib", "hiresx[plot]"),
+        (("plot", "RUN"), "matplotlib", ".[plot]"),
         (("check", "grid.toml"), "h5py", "pip install h5py"),
-        (("launch", "-n", "2", "case.toml"), "mpi4py", "hiresx[mpi]"),
+        (("launch", "-n", "2", "case.toml"), "mpi4py", ".[mpi]"),
     ],
 )
 def test_what_needs_a_broken_library_says_so(words, library, hint, place, finished):

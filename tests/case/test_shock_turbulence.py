@@ -31,7 +31,7 @@ def test_the_inflow_is_solenoidal_isotropic_and_frozen():
 @pytest.mark.slow
 def test_the_shock_amplifies_it_as_linear_theory_says(tmp_path):
     """On a grid coarser than that of the preset `coarse`, with few modes: within 5 %; the shock stays at x = 0."""
-    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    pytest.importorskip("xarray", reason="pip install '.[post]'")
     from hiresx.post import amplification
 
     case = load("shock-turbulence", overrides=(*SMALL, "grid.n=[64,24,24]", "time.end=18.378"))

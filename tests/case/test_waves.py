@@ -65,6 +65,14 @@ def test_waves_that_cannot_be(given, reason):
         CHANNEL_CASE.evaluate(lambda x, y, z, t: (1.0, given(), 0.0, 0.0, 0.7), X, Y, Z, 0.0)
 
 
+def test_the_error_of_waves_in_a_script_and_in_a_function_of_a_case():
+    with pytest.raises(HiresxError, match=r"^Waves: cos: needs 2 amplitudes") as error:
+        Waves(0.0, [1.0, 2.0], [0.1])
+    assert "give a mean, M frequencies" in error.value.hint
+    with pytest.raises(HiresxError, match=r'test_waves\.py: function "<lambda>": Waves: mean'):
+        CHANNEL_CASE.evaluate(lambda x, y, z, t: (1.0, Waves("a", []), 0.0, 0.0, 0.7), X, Y, Z, 0.0)
+
+
 def test_a_pressure_that_would_become_negative():
     def swell(x, y, z, t):
         return 1.0, 0.0, 0.0, 0.0, Waves(0.7, [1.0, 3.0], sin=[0.4, 0.4])

@@ -10,11 +10,11 @@ from batching_emulator import BatchingBackend
 from vortices import taylor_green
 
 from hiresx.decomposition import Part, domain
-from hiresx.device import batches
+from hiresx.device import batches, graphs
 from hiresx.device.batch_wrappers import Form
 from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call
-from hiresx.device.dependency_graph import dependencies, without_implied
+from hiresx.device.dependency_graph import dependencies
 from hiresx.device.emulated import EmulatedBackend
 from hiresx.device.wrappers import launch_shape
 from hiresx.kernels import Signature
@@ -63,7 +63,7 @@ def is_message(one: Call) -> bool:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_dependencies_are_those_of_every_pair(seed):
-    calls = some_calls(seed, 30)  # no more than are looked at for what is implied
+    calls = some_calls(seed)
     entries = [some if isinstance(some, list) else [some] for some in calls]
     single = [(n, one) for n, some in enumerate(entries) for one in some]
     pairs: list[list[int]] = []
@@ -74,10 +74,27 @@ def test_dependencies_are_those_of_every_pair(seed):
             shared = any(np.shares_memory(*two) for two in ((y, u), (y, v), (x, v)))
             if other_entry < entry and (shared or (is_message(one) and is_message(other))):
                 pairs[-1].append(earlier)
-    before = behind(pairs)
-    implied = [set().union(*(before[m] for m in of_one)) for of_one in pairs]
-    needed = [sorted(set(of_one) - of_others) for of_one, of_others in zip(pairs, implied, strict=True)]
-    assert without_implied(dependencies(calls, ends, is_message)) == needed
+    assert behind(dependencies(calls, ends, is_message)) == behind(pairs)
+
+
+@pytest.mark.parametrize("branches", [2, 64])
+@pytest.mark.parametrize("seed", range(10))
+def test_streams_wait_for_what_is_needed_and_for_nothing_twice(seed, branches, monkeypatch):
+    monkeypatch.setattr(graphs, "BRANCHES", branches)
+    waits = dependencies(some_calls(seed), ends)
+    dice = random.Random(seed)
+    urgent = [dice.random() < 0.1 for _ in waits]
+    on, awaited = graphs.choose_streams(urgent, waits)
+    last: dict[int, int] = {}
+    chained = []
+    for n, branch in enumerate(on):
+        chained.append([*awaited[n], *([last[branch]] if branch in last else [])])
+        last[branch] = n
+    before = behind(chained)
+    assert all(done.issuperset(of_one) for done, of_one in zip(before, waits, strict=True))
+    for of_one, others in zip(awaited, chained, strict=True):
+        assert not any(n in before[m] for n in of_one for m in others)
+    assert len(set(on)) <= branches + 1 and not {on[n] for n in last.values() if urgent[n]} & {0}
 
 
 @pytest.mark.slow
@@ -86,7 +103,7 @@ def test_dependencies_take_memory_by_the_number_of_calls():
     arrays = list(np.zeros((201, 4)))
     calls = [call("a", *arrays[n % 200 : n % 200 + 2]) for n in range(10000)]
     tracemalloc.start()
-    without_implied(dependencies(calls, ends))
+    dependencies(calls, ends)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 900 * len(calls)

@@ -326,7 +326,7 @@ def test_cuda_without_cupy(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "cupy" else find(name, *rest))
     with pytest.raises(HiresxError, match="needs CuPy, which is not installed") as caught:
         backend("cuda")
-    assert "pip install 'hiresx[cuda13]'" in caught.value.hint
+    assert "pip install '.[cuda13]'" in caught.value.hint
     assert backend("auto").name == "cpu"
 
 

@@ -10,7 +10,7 @@ from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import Configuration, nvrtc
 from hiresx.equations.storage import PRECISIONS
 
-pytest.importorskip("cupy", reason="pip install 'hiresx[cuda13]'")
+pytest.importorskip("cupy", reason="pip install '.[cuda13]'")
 
 KERNEL = """
 extern "C" __global__ void halve(int n, float *a) { if (threadIdx.x < n) a[threadIdx.x] *= 0.5f; }

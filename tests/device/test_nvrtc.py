@@ -22,7 +22,7 @@ from hiresx.device.emulated import EmulatedBackend
 from hiresx.device.wrappers import generate, generate_part
 from hiresx.errors import HiresxError
 
-cupy = pytest.importorskip("cupy", reason="pip install 'hiresx[cuda13]'")
+cupy = pytest.importorskip("cupy", reason="pip install '.[cuda13]'")
 
 KERNEL = """
 extern "C" __global__ void halve(int n, float *a) { if (threadIdx.x < n) a[threadIdx.x] *= 0.5f; }
@@ -160,7 +160,7 @@ def test_missing_library(monkeypatch, error):
     monkeypatch.setattr(library, "getVersion", fail)
     with pytest.raises(HiresxError, match="CUDA kernels need") as caught:
         nvrtc.compile(KERNEL, "sm_90")
-    assert "pip install 'hiresx[cuda13]'" in caught.value.hint
+    assert "pip install '.[cuda13]'" in caught.value.hint
 
 
 class Stub:

@@ -236,6 +236,13 @@ def test_stretching_counts_both_ways(turned):
     assert record["stretching"]["value"] == pytest.approx(1.3)
 
 
+def test_collapsed_spacings_have_no_stretching():
+    """As the two nodes at a nose that a plane of symmetry divides."""
+    x, y = np.meshgrid([0.0, 1.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0], 1.2 ** np.arange(8.0))
+    (record,) = quality(Grid((Block("plane", x[None], y[None], 0 * x[None]),)))
+    assert record["stretching"]["value"] == pytest.approx(1.2)
+
+
 def test_quality_follows_connections():
     """Behind the exit plane of the jet the spacing goes on smoothly: uniform there, no kink of a reflection."""
     grid = build(jet(stretching=(1.1, 1.1)))

@@ -11,6 +11,7 @@ from multiblock import Arrangement
 from hiresx import Case, Simulation
 from hiresx.case import load, toml
 from hiresx.case.boundaries import NoSlipWall
+from hiresx.case.grids import BackwardStep
 from hiresx.case.wing import WingCH
 from hiresx.cli.check_walls import notes_of_ends
 from hiresx.decomposition import decompose
@@ -18,6 +19,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, matched_connections, write_connectivity, write_plot3d
 
 GAS = {"rho": 1.0, "u": 0.15, "v": 0.01, "p": 0.7142857142857143}
+BOX = {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]}  # replaced by a grid
 AIRFOIL = {"n_airfoil": 41, "n_wake": 12, "n_normal": 13}
 # the nodes of the trailing edge, at both ends of the wall
 LOWER, UPPER = 12, 52
@@ -120,6 +122,18 @@ def test_the_edge_of_a_step_belongs_to_the_wall(tmp_path):
     assert found.patches[1].range[1] == (0, 9)
 
 
+@pytest.mark.parametrize("wall, corner", [("no-slip-wall", ["imin", "jmin"]), ("slip-wall", [])])
+def test_the_edge_of_a_step_where_three_blocks_meet(wall, corner):
+    """The block above the step has it in its own corner. Two slip walls there would leave the gas no velocity."""
+    grid = build(BackwardStep(spacing=0.1, upstream=0.8, length=0.8, height=0.8, depth=0.8))
+    walls = {"type": wall, "faces": "all", "range": "step"}
+    found = decompose(Case.from_dict({"grid": BOX, "time": {"steps": 1}, "boundary": [walls, FAR]}), grid)
+    above = [p.face for p in found.patches if p.block == 1 and p.condition.type == wall]
+    assert sorted(above) == corner
+    first = [c.range[1 if c.face == "imin" else 0][0] for c in found.connections if c.block == 1]
+    assert first == [len(corner) // 2] * 2
+
+
 def wing() -> Block:
     (block,) = build(
         WingCH(
@@ -141,10 +155,13 @@ def test_walls_of_turned_blocks(whole, region, seed):
     conditions, wanted = [], {}
     for n, held in enumerate(made.held):
         common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(held, wall, strict=True)]
-        if all(hi - lo > (d != 1 and d in block.active) for d, (lo, hi) in enumerate(common)):
-            face, range_ = made._on_face(n, common, 1, -1)
+        if any(hi <= lo for lo, hi in common):
+            continue
+        face, range_ = made._on_face(n, common, 1, -1)
+        wanted[n, face] = range_
+        # a part that has no more than the end of the wall gets it from its neighbours
+        if all(hi - lo > 1 for d, (lo, hi) in enumerate(common) if d != 1 and d in block.active):
             conditions.append(NoSlipWall(block=f"part-{n}", faces=[face], range=range_))
-            wanted[n, face] = range_
     found = decomposed(Grid(made.blocks, matched_connections(made.blocks)), *conditions, FAR)
     walls = [p for p in found.patches if p.condition.type == "no-slip-wall"]
     assert {
@@ -152,6 +169,37 @@ def test_walls_of_turned_blocks(whole, region, seed):
     } == wanted
     assert len(walls) == len(wanted) > 0
     assert list(notes_of_ends(found)) == []
+
+
+@pytest.mark.parametrize("wall", ["slip-wall", "no-slip-wall"])
+def test_a_cut_at_the_trailing_edge_does_not_change_the_flow(wall):
+    """Nor does one within the wall: behind the whole wall grid lines continue on polynomials of one degree."""
+    block = airfoil().blocks[0]
+    found = []
+    for cuts in ([], [LOWER, UPPER], [20, UPPER]):
+        ends = list(pairwise([0, *cuts, block.size[0] - 1]))
+        blocks = [Block(str(n), *(c[..., a : b + 1] for c in block.coordinates)) for n, (a, b) in enumerate(ends)]
+        boundary = [
+            {
+                "type": wall,
+                "block": str(n),
+                "faces": ["jmin"],
+                "range": {"i": [max(LOWER - a, 0), min(b, UPPER) - a + 1]},
+            }
+            for n, (a, b) in enumerate(ends)
+            if a < UPPER and b > LOWER
+        ]
+        boundary.append({"faces": "all", "type": "far-field", "state": GAS})
+        given = {"grid": BOX, "time": {"steps": 10}, "initial": {"state": GAS}, "boundary": boundary}
+        case = Case.from_dict(given | ({"gas": {"reynolds": 1000.0}} if wall == "no-slip-wall" else {}))
+        simulation = Simulation(case, "cpu", grid=Grid(blocks, tuple(matched_connections(blocks))))
+        simulation.run(progress=False)
+        states = np.full((4, *block.x.shape), np.nan)
+        for part, (a, b) in zip(simulation.blocks, ends, strict=True):
+            states[..., a : b + 1] = [part.state(name) for name in ("rho", "u", "v", "p")]
+        found.append(states)
+    for states in found[1:]:
+        np.testing.assert_allclose(states, found[0], rtol=0, atol=1e-13)
 
 
 def joukowski() -> Grid:

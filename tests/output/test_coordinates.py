@@ -50,7 +50,7 @@ def test_any_netcdf_reader_follows_the_link_from_anywhere(tmp_path, monkeypatch)
         (group,) = file.groups.values()
         assert group["x"].dimensions == ("k", "j", "i") and group["x"].units == "L"
         assert np.ptp(np.asarray(group["x"])) > 1
-    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    pytest.importorskip("xarray", reason="pip install '.[post]'")
     (block,) = hiresx.open(tmp_path / "moved").series(["p"]).children.values()
     assert block["p"].dims[0] == "time" and float(np.ptp(block["y"].values)) > 1
 
@@ -98,7 +98,7 @@ def test_coordinates_that_were_changed_are_told(tmp_path, name):
     with pytest.raises(HiresxError, match=rf"{name}_000002\.nc: its coordinates, in {name}_grid\.nc, are not those"):
         fields.read(path)
     assert fields.describe(path)["step"] == 2
-    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    pytest.importorskip("xarray", reason="pip install '.[post]'")
     (block,) = hiresx.open(tmp_path).fields(subset=name).children.values()
     assert np.isfinite(block["p"].values).all()
     with pytest.raises(HiresxError, match="are not those that were written"):

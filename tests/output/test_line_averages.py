@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import scalar_cases
 from ranks import run_ranks

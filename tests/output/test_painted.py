@@ -185,7 +185,7 @@ def test_looks_up_to_the_limits_that_messages_give(key, least, greatest):
 
 
 def test_plot_and_slice_draw_the_same_pixels(tmp_path):
-    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    pytest.importorskip("xarray", reason="pip install '.[post]'")
     from hiresx.post import slice as sliced
 
     made_runs.run(tmp_path, case("Jet") | {"parameters": {}})
@@ -270,7 +270,7 @@ def test_runs_of_unlike_dimensions_are_no_curves_beside_each_other(tmp_path, cap
 
 
 def test_a_rate_and_a_suffix_are_checked_in_one_place(tmp_path, capsys):
-    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    pytest.importorskip("xarray", reason="pip install '.[post]'")
     made_runs.run(tmp_path, case("Jet") | {"parameters": {}})
     save(tmp_path, jet(), case("Jet"))
     said = []

@@ -237,4 +237,4 @@ def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(HiresxError) as caught:
         plot_run(tmp_path)
-    assert caught.value.hint == "pip install 'hiresx[plot]'"
+    assert caught.value.hint == "pip install '.[plot]' in the clone of HiresX"

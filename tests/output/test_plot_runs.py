@@ -206,7 +206,7 @@ def test_norms_share_a_panel_and_what_is_always_zero_is_left_out(watched):
 
 
 def test_spectra_are_drawn(watched, tmp_path):
-    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    pytest.importorskip("xarray", reason="pip install '.[post]'")
     (tmp_path / "r.csv").write_text("f,level\n0.1,-40\n1,-60\n")
     arguments = [
         "--spectrum",
@@ -227,7 +227,7 @@ def test_spectra_are_drawn(watched, tmp_path):
 def test_a_spectrum_without_its_libraries_names_the_extra(watched, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "scipy.signal", None)
     assert cli.execute(["plot", str(watched), "--spectrum", "lip.p"]) == 2
-    assert "pip install 'hiresx[post]'" in " ".join(capsys.readouterr().err.split())
+    assert "pip install '.[post]'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

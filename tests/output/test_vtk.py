@@ -19,7 +19,7 @@ from hiresx.output.saved import files
 from hiresx.output.saved.places import IndexBox, LocalRegion
 from hiresx.solver import Solver
 
-xml = pytest.importorskip("vtkmodules.vtkIOXML", reason="VTK is not installed: pip install 'hiresx[vtk]'")
+xml = pytest.importorskip("vtkmodules.vtkIOXML", reason="VTK is not installed: pip install '.[vtk]'")
 from vtkmodules.util.numpy_support import vtk_to_numpy  # noqa: E402
 from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet, vtkMultiBlockDataSet  # noqa: E402
 from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline  # noqa: E402

@@ -9,7 +9,7 @@ from hiresx import Simulation
 from hiresx.output.fields.formats import vtk
 from hiresx.output.fields.level_cells import HIDDEN, cell_kinds
 
-xml = pytest.importorskip("vtkmodules.vtkIOXML", reason="VTK is not installed: pip install 'hiresx[vtk]'")
+xml = pytest.importorskip("vtkmodules.vtkIOXML", reason="VTK is not installed: pip install '.[vtk]'")
 from vtkmodules.util.numpy_support import vtk_to_numpy  # noqa: E402
 from vtkmodules.vtkCommonCore import vtkPoints  # noqa: E402
 from vtkmodules.vtkCommonDataModel import vtkPlane, vtkPolyData  # noqa: E402

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.cli import execute

@@ -5,7 +5,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.grid import plot3d_binary

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reported
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import made_runs
 
@@ -83,7 +83,7 @@ def test_tones_are_named(jets, name, kind, m):
 
 
 def test_a_flapping_jet_and_the_command(jets, capsys):
-    pytest.importorskip("matplotlib", reason="pip install 'hiresx[plot]'")
+    pytest.importorskip("matplotlib", reason="pip install '.[plot]'")
     assert cli.execute(["post", "azimuthal", str(jets / "flapping"), "lip.p", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     (tone,) = found["tones"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import reported
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import made_runs
 
@@ -78,7 +78,7 @@ def test_a_run_without_fields_does_not_know(tmp_path):
 
 
 def test_spectrum_marks_what_lies_beyond(tmp_path, coarse, capsys):
-    pytest.importorskip("matplotlib", reason="pip install 'hiresx[plot]'")
+    pytest.importorskip("matplotlib", reason="pip install '.[plot]'")
     run = heard(tmp_path, 2, (0.4, 0), (2.1, 0))
     assert cli.execute(["post", "spectrum", str(run), "lip.p", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -153,7 +153,7 @@ def test_the_jet_and_its_modes_mark_them_too(tmp_path, coarse):
 
 
 def test_labels_of_tones_do_not_lie_on_each_other(tmp_path, coarse):
-    pytest.importorskip("matplotlib", reason="pip install 'hiresx[plot]'")
+    pytest.importorskip("matplotlib", reason="pip install '.[plot]'")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     run = heard(tmp_path, 16, (0.33, 1), (0.38, 0), (0.43, -1), (9.4, 2))

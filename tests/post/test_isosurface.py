@@ -11,7 +11,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 from hiresx import HiresxError, cli
 from hiresx.output.fields import field_file
@@ -37,11 +37,11 @@ def run(tmp_path_factory):
 def test_without_pyvista_the_extra_is_named(run, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyvista", None)
     assert cli.execute(["post", "isosurface", str(run), "rho", "0.5"]) == 2
-    assert "pip install 'hiresx[surface]'" in " ".join(capsys.readouterr().err.split())
+    assert "pip install '.[surface]'" in " ".join(capsys.readouterr().err.split())
 
 
 def needs_pyvista():
-    return pytest.importorskip("pyvista", reason="pip install 'hiresx[surface]'")
+    return pytest.importorskip("pyvista", reason="pip install '.[surface]'")
 
 
 def test_a_surface_through_levels_is_there_once(tmp_path):
@@ -183,7 +183,7 @@ class Plotter:
 @pytest.mark.parametrize(("azimuth", "elevation", "zoom"), [(270, 0, 1.0), (30, 20, 2.0), (0, 90, 1.0)])
 def test_the_camera_stands_where_it_is_asked(monkeypatch, azimuth, elevation, zoom):
     """Outside the box, on the side that its angles name; a length has the pixels that the view says."""
-    pytest.importorskip("vtkmodules", reason="pip install 'hiresx[surface]'")
+    pytest.importorskip("vtkmodules", reason="pip install '.[surface]'")
     module = sys.modules[isosurface.__module__]
     monkeypatch.setattr(module, "_check_gl", lambda: None)
     box = SimpleNamespace(extract_all_edges=lambda: None)

@@ -9,7 +9,7 @@ import pytest
 import reported
 from paths import SHARED
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import made_runs
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from paths import ROOT
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import jets
 import made_runs
@@ -90,7 +90,7 @@ def test_a_file_that_holds_no_runs(tmp_path):
 
 def test_a_picture_of_vorticity_over_dilatation(tmp_path, monkeypatch):
     """Two blocks side by side; the colours are those of the vorticity where it is strong."""
-    image = pytest.importorskip("matplotlib.image", reason="pip install 'hiresx[plot]'")
+    image = pytest.importorskip("matplotlib.image", reason="pip install '.[plot]'")
     import jet_plane
 
     asked = []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 from hiresx import Case, Simulation
 from hiresx.output.watch import history

@@ -6,8 +6,8 @@ import made_runs
 import numpy as np
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
-pytest.importorskip("matplotlib", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
+pytest.importorskip("matplotlib", reason="pip install '.[post]'")
 
 from drawn_texts import noisy, over_curves, texts
 

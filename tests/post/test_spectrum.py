@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import reported
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import made_runs
 
@@ -195,7 +195,7 @@ def test_segments_that_overlap_by_half_count_for_less(segments):
 
 def test_curves_of_other_runs_have_the_scale_of_the_own(lips):
     """The same run beside itself lies on its own curve, over the Strouhal number too."""
-    pytest.importorskip("matplotlib", reason="pip install 'hiresx[post]'")
+    pytest.importorskip("matplotlib", reason="pip install '.[post]'")
     figure, _ = spectrum(lips, "lips.p_0", others=[lips], length=2.0, velocity=1.25, ambient=101325.0).plot()
     assert figure.get_size_inches() == pytest.approx((7.0, 3.4), abs=0.01) and len(figure.axes) == 1
     own, other = figure.axes[0].lines[:2]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import reported
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
-pytest.importorskip("matplotlib", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
+pytest.importorskip("matplotlib", reason="pip install '.[post]'")
 
 import made_runs
 
@@ -232,7 +232,7 @@ def test_x_t_and_correlations_of_the_wave(run):
 @pytest.mark.slow
 def test_a_film_has_all_frames_and_moves(run, tmp_path, ending):
     if ending == ".mp4":
-        pytest.importorskip("imageio_ffmpeg", reason="pip install 'hiresx[post]'")
+        pytest.importorskip("imageio_ffmpeg", reason="pip install '.[post]'")
     target = tmp_path / f"film{ending}"
     look = Look(symmetric=False, limits=(0.66, 0.77))
     assert animate(run, "p", target, end=4.0, look=look) == target

@@ -10,7 +10,7 @@ from paths import ROOT
 
 import hiresx
 
-yaml = pytest.importorskip("yaml", reason="PyYAML comes with pre-commit: pip install 'hiresx[test]'")
+yaml = pytest.importorskip("yaml", reason="PyYAML comes with pre-commit: pip install '.[test]'")
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())

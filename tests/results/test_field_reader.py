@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import netCDF4
 import numpy as np

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+pytest.importorskip("xarray", reason="pip install '.[post]'")
 
 import hiresx
 from hiresx import Case, HiresxError, Simulation
@@ -245,7 +245,7 @@ def test_a_missing_xarray_is_named_with_its_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(HiresxError, match="xarray") as caught:
         hiresx.open(tmp_path)
-    assert caught.value.hint == "pip install 'hiresx[post]'"
+    assert caught.value.hint == "pip install '.[post]' in the clone of HiresX"
 
 
 def test_later_times_alone_are_those_of_their_files(tmp_path):

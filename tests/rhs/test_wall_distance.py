@@ -71,6 +71,16 @@ def test_curved_walls_converge_with_the_square_of_the_facets(shape):
     assert 1e-5 < off[0] < 2e-3 and 3.5 < off[0] / off[1] < 4.5, off
 
 
+def test_the_directions_of_indexes_do_not_matter():
+    """On a bent wall, whose cells lie in no plane."""
+    k, j, i = np.meshgrid(*(np.linspace(0, 1, n) for n in (9, 8, 7)), indexing="ij")
+    x, y, z = i, j + 0.1 * np.sin(3 * i + 4 * k), k
+    case = sheared(boundary=[{"faces": ["jmin"], **WALL}, {"faces": "all", **FAR}])
+    found = distance(case, grid=Grid((Block("bent", x, y, z),)))[1]
+    mirrored = Block("mirrored", -x[..., ::-1], y[..., ::-1].copy(), z[..., ::-1].copy())
+    np.testing.assert_allclose(distance(case, grid=Grid((mirrored,)))[1][..., ::-1], found, rtol=0, atol=1e-14)
+
+
 def test_the_wall_behind_a_periodic_face_is_nearer():
     """A strip of wall, which nodes at the other end see through the periodic face."""
     n = 16

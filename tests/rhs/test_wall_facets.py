@@ -25,11 +25,11 @@ def test_a_facet_leads_over_each_periodic_face():
     facets = wall_facets(decompose(case, build(case.grid, None)))
     for y in (0.0, 2.0):
         plane = facets[(facets[..., 1] == y).all(axis=1)]
-        np.testing.assert_allclose(areas(plane), 1 / 8 * 1 / 6 / 2, rtol=1e-12)
-        assert len(plane) == 2 * (7 * 8 + 2 * 8 + 2 * 7)
+        np.testing.assert_allclose(areas(plane), 1 / 8 * 1 / 6 / 4, rtol=1e-12)
+        assert len(plane) == 4 * (7 * 8 + 2 * 8 + 2 * 7)
         np.testing.assert_allclose(plane.min(axis=(0, 1)), [-1 / 8, y, -1 / 6], atol=1e-14)
         np.testing.assert_allclose(plane.max(axis=(0, 1)), [1, y, 1.5], atol=1e-14)
-    assert len(facets) == 4 * (7 * 8 + 2 * 8 + 2 * 7)
+    assert len(facets) == 8 * (7 * 8 + 2 * 8 + 2 * 7)
 
 
 def holds(triangles, points):

@@ -347,7 +347,10 @@ def test_doctor_names_what_is_missing(hiresx_command, monkeypatch, place):
     monkeypatch.setenv("HIRESX_CACHE", str(place / "cache"))
     report = json.loads(hiresx_command("doctor", "--json")[1])
     found = {finding["item"]: finding for finding in report["findings"]}
-    assert found["matplotlib"]["found"] is None and found["matplotlib"]["hint"] == "pip install 'hiresx[plot]'"
+    assert (
+        found["matplotlib"]["found"] is None
+        and found["matplotlib"]["hint"] == "pip install '.[plot]' in the clone of HiresX"
+    )
     assert found["MPI library"]["found"] == "MPI 4" and found["cache folder"]["found"] == str(place / "cache")
     assert report["ready"] == all(finding["found"] for finding in report["findings"] if finding["required"])
 

@@ -43,3 +43,13 @@ def test_memory_of_a_device_is_freed_when_it_is_much_or_after_some_calls(monkeyp
     for _ in range(garbage.CALLS):
         garbage.collect_large(0, 1000)
     assert len(collected) == 3
+
+
+def test_python_does_not_collect_by_itself_while_that_is_paused():
+    assert gc.isenabled()
+    with garbage.paused():
+        assert not gc.isenabled()
+        with garbage.paused():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -407,7 +407,7 @@ def test_the_mpi_library_takes_no_signal(tmp_path):
 
 
 def test_the_extra_brings_an_mpi():
-    """pip install 'hiresx[mpi]' is all that a workstation needs."""
+    """pip install '.[mpi]' is all that a workstation needs."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

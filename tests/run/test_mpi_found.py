@@ -195,7 +195,7 @@ def test_mpi4py_is_missing(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     status, out, err = hiresx(capfd, "launch", "-n", "2", "sod")
     assert (status, out) == (2, "")
-    assert "several ranks need mpi4py, which is not installed" in err and "pip install 'hiresx[mpi]'" in err
+    assert "several ranks need mpi4py, which is not installed" in err and "pip install '.[mpi]'" in err
     # Started by a launcher all the same:
     done = run_as(OMPI | {"OMPI_COMM_WORLD_RANK": "0", "PYTHONPATH": str(tmp_path)}, "run", "sod")
     assert done.returncode == 2 and "a launcher started 4 processes, but mpi4py cannot be used" in done.stderr
@@ -210,7 +210,7 @@ def test_mpi4py_without_a_library(monkeypatch, capfd):
     status, _, err = hiresx(capfd, "launch", "-n", "2", "sod")
     if status == 0:
         pytest.skip("this mpi4py was built for one library")
-    assert status == 2 and "mpi4py cannot be used: cannot load MPI library" in err and "hiresx[mpi]" in err
+    assert status == 2 and "mpi4py cannot be used: cannot load MPI library" in err and ".[mpi]" in err
 
 
 @needs_mpi

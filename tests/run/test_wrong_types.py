@@ -85,3 +85,19 @@ def test_arguments_of_other_calls_of_another_type():
         with pytest.raises(HiresxError, match=words):
             call()
     run.rebuild(weights=np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda run: run.step(dt=-1),
+            r"Simulation\.step: got an unexpected keyword argument 'dt'\n  it has no arguments",
+        ),
+        (lambda run: run.blocks[0].set_state(), r"set_state: missing a required argument: 'rho'\n  .* rho, u, v, w, p"),
+        (lambda run: Simulation("sod", case="lax"), "Simulation: multiple values for argument 'case'"),
+    ],
+)
+def test_arguments_that_are_missing_or_too_many(call, words):
+    with pytest.raises(HiresxError, match=words):
+        call(Simulation("sod", "cpu"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib", reason="pip install 'hiresx[plot]'")
+pytest.importorskip("matplotlib", reason="pip install '.[plot]'")
 
 from topology_recordings import level_matrix, smi
 

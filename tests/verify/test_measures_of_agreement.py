@@ -44,7 +44,7 @@ def test_waves_that_lag_and_decay_have_negative_errors():
 
 
 def test_a_manufactured_flow_that_does_not_survive_has_no_errors(monkeypatch):
-    pytest.importorskip("sympy", reason="pip install 'hiresx[mms]'")
+    pytest.importorskip("sympy", reason="pip install '.[mms]'")
     asked = []
     monkeypatch.setattr(Solver, "watched_step", lambda self, look: asked.append(self.steps) or False)
     boundary = next(name for name in mms.BOUNDARIES if name != "periodic")

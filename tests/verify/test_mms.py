@@ -15,7 +15,7 @@ from hiresx.verify import manufactured
 from hiresx.verify.checks import Workbench
 from hiresx.verify.groups import mms
 
-pytest.importorskip("sympy", reason="pip install 'hiresx[mms]'")
+pytest.importorskip("sympy", reason="pip install '.[mms]'")
 BY_NAME = {check.name: check for check in mms.CHECKS}
 X, Y, Z = np.random.default_rng(0).uniform(0, 1, (3, 5, 4, 3))
 
@@ -120,7 +120,7 @@ def test_without_sympy_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
     with pytest.raises(HiresxError, match="manufactured solutions need SymPy") as error:
         manufactured.ManufacturedSolution(mms.PLANE, Gas())
-    assert error.value.hint == "pip install 'hiresx[mms]'"
+    assert error.value.hint == "pip install '.[mms]' in the clone of HiresX"
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])

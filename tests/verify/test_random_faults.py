@@ -60,7 +60,7 @@ def test_comments_and_other_lines_of_no_code_stay():
 
 
 def test_changes_of_python():
-    pytest.importorskip("cosmic_ray", reason="pip install 'hiresx[mutants]'")
+    pytest.importorskip("cosmic_ray", reason="pip install '.[mutants]'")
     text = "def share(a, n):\n    '''1 + 2'''\n    if a < n and n:\n        return a + 2\n    return -a / n\n"
     dice = random.Random("python")
     found = {mutations.of_python(text, dice).applied(text) for _ in range(300)}
@@ -77,7 +77,7 @@ def test_a_change_is_told_from_others_like_it():
 
 @pytest.mark.slow
 def test_the_same_seed_draws_the_same_faults():
-    pytest.importorskip("cosmic_ray", reason="pip install 'hiresx[mutants]'")
+    pytest.importorskip("cosmic_ray", reason="pip install '.[mutants]'")
     drawn = list(script.drawn("a word", 12))
     assert drawn == list(islice(script.drawn("a word", 30), 12)) != list(script.drawn("another", 12))
     for one in drawn:
@@ -174,7 +174,7 @@ def test_what_is_run_at_an_import_is_not_that_of_the_test_that_came_first():
 @pytest.mark.slow
 def test_what_tests_reach_is_noted(tmp_path):
     """In the process of the tests and in those that they begin, and which kernels they launch."""
-    pytest.importorskip("coverage", reason="pip install 'hiresx[mutants]'")
+    pytest.importorskip("coverage", reason="pip install '.[mutants]'")
     reached.note(tmp_path, ["time"], None, ("-k", "bytes_of_a_point"))
     notes, name = reached.Reached.read(tmp_path), "hiresx/device/fields.py"
     text = (script.ROOT / name).read_text(encoding="utf-8")

@@ -41,7 +41,7 @@ def _ffmpeg() -> str:
     if found is None:
         raise HiresxError(
             "MP4 needs ffmpeg, which is not installed",
-            "pip install 'hiresx[post]' or apt install ffmpeg, or write a GIF: --out FILE.gif",
+            f"{optional.install_command('post')}, or apt install ffmpeg, or write a GIF: --out FILE.gif",
         )
     return found
 

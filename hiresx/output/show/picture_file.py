@@ -39,7 +39,7 @@ WIDTH, HEIGHT = 7.0, 9.2  # width of the text of a page, in inches
 def require_matplotlib() -> None:
     """Raise HiresxError, with the command that installs it, if Matplotlib is missing or cannot be imported."""
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image"):
-        optional.import_required(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
+        optional.import_required(name, "plotting needs matplotlib", optional.install_command("plot"))
 
 
 def style(more: Mapping[str, Any] | None = None) -> Any:

@@ -123,7 +123,7 @@ class WatchedSurface:
         self.radii = np.concatenate([piece.radius for piece in pieces])
         self.mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         signs = np.concatenate([piece.signs for piece in pieces])
-        self.sizes = signs * np.linalg.norm(self.push, axis=0)
+        self.sizes = signs * np.sqrt(np.einsum("dn,dn->n", self.push, self.push))
         # the node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
         self.places = places[0].copy()
@@ -152,7 +152,7 @@ class WatchedSurface:
                 common[name] = put(np.concatenate([getattr(piece, name) for piece in pieces], axis=-1))
             common["tangents"] = len(common["factors"])
         calls: list[Call] = []
-        for p in np.unique(self.states):
+        for p in sorted({piece.state for piece in pieces}):
             state, (first, end) = solver.states[p], np.searchsorted(self.states, (p, p + 1))
             own = {"q": state.q, "sv": state.variable_stride, "start": int(first), **state.eddy_arguments}
             calls.append(solver.program.call("face_flow", (int(end - first), 1, 1), **common, **own))

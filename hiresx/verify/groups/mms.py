@@ -1,7 +1,7 @@
 """Manufactured solutions: the order of the schemes and of the boundary conditions.
 
 A smooth flow is prescribed, and SymPy computes the source terms that make it a solution (`hiresx.verify.manufactured`,
-`pip install 'hiresx[mms]'`). The grids are wavy and have two or three dimensions. For periodic flows the error is that
+`pip install '.[mms]'`). The grids are wavy and have two or three dimensions. For periodic flows the error is that
 of the right-hand side: the computed rates of change of all conserved variables less the exact ones. For flows with
 boundaries the source is added, and the error is that of density, velocity and pressure at t = 0.5, when the flow has
 departed from the exact one. L1 and L2 are means over nodes and variables, Linf is the largest value. The table has the

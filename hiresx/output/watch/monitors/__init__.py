@@ -4,7 +4,7 @@ anything runs."""
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,9 +37,9 @@ def check(case: Case, decomposition: Decomposition) -> dict[str, Any]:
     return {kind.__name__.rpartition(".")[2]: kind.check(case, decomposition) for kind in kinds}
 
 
-def _kinds() -> Iterator[ModuleType]:
-    for found in pkgutil.iter_modules(__path__):
-        yield importlib.import_module(f"{__name__}.{found.name}")
+@cache  # monitors are built again at every change of tiles
+def _kinds() -> list[ModuleType]:
+    return [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 
 
 class _RemoveEarlier(Attachment):
