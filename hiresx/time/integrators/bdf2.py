@@ -58,9 +58,10 @@ class Bdf2(ControlledStages):
 
     def estimate(self, system: System) -> bool:
         """Compute the estimated error of the step, store it in the attribute `_work`, a vector, and return True; return
-        False if there are too few earlier steps for an estimate. The error is a fraction of the difference between the
-        new state and the initial guess, which is extrapolated by a parabola through three states. The leading errors of
-        both are multiples of the third derivative with known factors (Milne's device)."""
+        False without an estimate, if there are too few earlier steps or this step is much longer than the previous one.
+        The error is a fraction of the difference between the new state and the initial guess, which is extrapolated by
+        a parabola through three states. The leading errors of both are multiples of the third derivative with known
+        factors (Milne's device)."""
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)
