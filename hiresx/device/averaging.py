@@ -71,8 +71,8 @@ def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names of all averages of a `kind`, "reynolds", "favre", "budget" or "stress_budgets", in the order of
-    their arrays. For the first two, the moments of the gas are followed by mean, second moment and covariances with the
-    velocity of each scalar. `scalars`: the names of the passive scalars."""
+    their arrays. For "reynolds" and "favre", the moments of the gas are followed by mean, second moment and covariances
+    with the velocity of each scalar. `scalars`: the names of the passive scalars."""
     if kind in BUDGETS:
         return tuple(BUDGETS[kind])
     of_scalars = [name for s in scalars for name in (s, f"{s}_{s}", *(f"{c}_{s}" for c in _WITH))]
@@ -80,9 +80,8 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return the number of averages that are stored at a node. `kinds`: which kinds of averages, of "reynolds",
-    "favre", "budget" and "stress_budgets", such as ["reynolds", "budget"]. `scalars`: the names of the passive
-    scalars."""
+    """Return the number of averages that are stored at a node for several `kinds`, from "reynolds", "favre", "budget"
+    and "stress_budgets", such as ["reynolds", "budget"]. `scalars`: the names of the passive scalars."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 

@@ -150,8 +150,8 @@ class Field:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
-        """Return the number of components per node of one array of this field in a run whose blocks have the fields
-        `layout`; 0 if they do not have this one and the run determines the number."""
+        """Return the number of components per node of one array of this field, in a run with the fields `layout`. It is
+        0 if the number is given by the run (NEEDED) and the run does not have this field."""
         if self.components == NEEDED:
             return layout.needed.get(self.name, 0)
         if callable(self.components):

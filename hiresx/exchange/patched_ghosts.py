@@ -337,9 +337,8 @@ class PatchedExchange(InterpolatedGhosts):
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
         """Interpolate the viscous fluxes at the ghosts behind patched faces (which touch other blocks without common
-        nodes). `fluxes[n][direction]`: the flux along index direction 0, 1 or 2 of box number n among the boxes of
-        nodes of this rank. `work[n]`: the array that contains the fluxes of box n along all directions, one after the
-        other. Collective."""
+        nodes). `fluxes[n][d]`: the flux along index direction d in box number n among the boxes of nodes of this rank.
+        `work[n]`: the array that contains the fluxes of box n along all directions, one after the other. Collective."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)

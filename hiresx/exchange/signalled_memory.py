@@ -57,7 +57,8 @@ class SignalFlags:
         )  # fmt: skip
 
     def wait_call(self) -> Call:
-        """Return the kernel launch that waits until the data packed by the other ranks can be read."""
+        """Return the kernel launch that waits on the device until the data of the other ranks for this rank can be
+        read."""
         return self.program.call(
             "await_signals", (1, 1, 1), peers=len(self.ranks), ranks=self.peers, flags=self.flags,
             count=self.count, order=self.order,
@@ -117,8 +118,8 @@ class SignalledMemory:
 
     def messages(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMessages:
         """Return the message buffers and flags of one quantity. `quantity`: its index in the buffer layout. `peers`:
-        the ranks with which messages are exchanged. `spans`: for each of these ranks the half-open range of the grid
-        points in its memory that are for this rank."""
+        the ranks with which messages are exchanged. `spans`: for each of these ranks, the half-open range of the grid
+        points in the memory of that rank that are for this rank."""
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)

@@ -83,7 +83,7 @@ class Window(Notification):
         self._memory.sync()
 
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message of `peer`, which remains in shared memory: a view of an array of reals. `turn`: the buffer
-        set, 0 or 1."""
+        """Return the message of `peer`, a view of an array of reals that remains in shared memory. `turn`: the buffer
+        set, 0 or 1. Does not wait: the request of this message from `receive` must be complete."""
         self._memory.sync()
         return super().message(peer, turn)

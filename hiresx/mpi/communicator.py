@@ -52,7 +52,8 @@ class Communicator:
         return [thing] if self.mpi_comm is None else self.mpi_comm.gather(thing)
 
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
-        """Return, on all ranks, the value `thing` of the rank `root`."""
+        """Return, on all ranks, the value `thing` of the rank `root`. The values of other ranks are ignored. A value
+        may be anything that can be pickled."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
@@ -158,7 +159,7 @@ class Communicator:
 
     @cached_property
     def local(self) -> "Communicator":
-        """Communicator of the ranks on this host."""
+        """Communicator of the ranks on this host. The first use creates it and is collective."""
         if self.mpi_comm is None:
             return self
         from mpi4py import MPI
