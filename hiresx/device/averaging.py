@@ -58,7 +58,8 @@ _WITH = ("u", "v", "w")
 
 def kinds(average: Any) -> list[str]:
     """Return which kinds of averages the table `[average]` of a case requests, from "reynolds", "favre", "budget" and
-    "stress_budgets". With "stress_budgets", "budget" is left out, since its averages are contained in the former."""
+    "stress_budgets". If "stress_budgets" is requested, "budget" is left out, since "stress_budgets" contains its
+    averages."""
     asked = [kind for kind in (*MEANS, *BUDGETS) if getattr(average, kind)]
     return [kind for kind in asked if kind != "budget" or "stress_budgets" not in asked]
 

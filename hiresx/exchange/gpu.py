@@ -134,8 +134,8 @@ class Gpu:
 
     def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: StreamMark, copied: StreamMark) -> None:
         """Start copies from the GPU to host memory after the event `packed`, in a stream for copies, and record the
-        event `copied` behind them. `pairs`: pairs (host array, GPU array). Returns at once. The host arrays are valid
-        when `copied` is reached; until then the GPU arrays must not change."""
+        event `copied` behind them. `pairs`: pairs (host array, GPU array). Does not wait if the host arrays are
+        page-locked. They are valid when `copied` is reached; until then the GPU arrays must not change."""
         self._copies.wait_event(packed.event)
         for there, here in pairs:
             self._runtime.memcpyAsync(

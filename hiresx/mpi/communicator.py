@@ -174,9 +174,9 @@ class Communicator:
         return tuple(order[first] for first in firsts)
 
     def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
-        """Return, on all ranks of a host, copies of the `arrays` that the first rank of this host passes, as read-only
-        views of one copy in shared memory. The other ranks pass None. The views are valid as long as this communicator
-        exists. Collective."""
+        """Return, on all ranks of a host, the `arrays` that the first rank of this host passes, as views of one copy in
+        shared memory, which callers must not change; on a host with one rank, the arrays themselves. The other ranks
+        pass None. The views are valid as long as this communicator exists. Collective."""
         local = self.local
         if local.size == 1:
             return list(arrays or ())

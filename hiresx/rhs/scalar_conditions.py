@@ -396,8 +396,9 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
 
 
 def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
-    """Return the kernel launches, one for each passive scalar, that add to its right-hand side the sponge `layer` of
-    one block: relaxation to the value in the table of the sponge of `case`."""
+    """Return the kernel launches, one for each passive scalar, that add the source term of the sponge `layer` of one
+    block to its right-hand side: towards the value in the table of the sponge of `case`, or without a value there such
+    that the mass which the sponge adds or takes has the scalar of the node."""
     of_gas, scalars = layer.call, case.sponge[layer.number].scalars
     alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [

@@ -65,8 +65,9 @@ class System(ABC):
     @property
     @abstractmethod
     def earlier(self) -> Sequence[Earlier]:
-        """The previous time steps with their states, the latest first: as many as the integrator's `history` requires,
-        or fewer at the start of a run and after the state was replaced from outside."""
+        """The previous time steps, each with the state at its start and its size, the latest first: as many as the
+        integrator's `history` requires, or fewer at the start of a run and after the state was replaced from
+        outside."""
 
     # ---- vectors
 
