@@ -99,9 +99,9 @@ def misfit(signature: Signature, name: str, why: object) -> TypeError:
 
 
 def place(signature: Signature) -> Place | None:
-    """Return the names of those kernel arguments that contain the counts and strides of the nodes that the kernel
-    visits, as pairs (count, stride); None if the kernel has no such arguments. `signature`: the names and types of the
-    kernel's parameters."""
+    """Return, for each dimension of the set of nodes that a kernel visits, the names of the arguments with the number
+    of nodes and with the stride, as pairs (count, stride); None if the kernel has no such arguments. `signature`: the
+    names and types of the kernel's parameters."""
     return _place(signature.kind, signature.arguments)
 
 
@@ -115,17 +115,17 @@ def _place(kind: str, arguments: tuple[tuple[str, str], ...]) -> Place | None:
 
 
 def last_node(signature: Signature) -> str | None:
-    """Return, as text, a formula for the flat array index of the last node that a kernel visits. It contains the names
-    of the kernel's arguments and hx_ni, hx_nj, hx_nk, the numbers of points of the launch. The result is None if the
-    arguments do not define this node. `signature`: the names and types of the kernel's parameters."""
+    """Return a formula, as text, for the flat array index of the last node that a kernel visits; None if the kernel's
+    parameters do not define this node. The formula contains the names of parameters, and hx_ni, hx_nj, hx_nk for the
+    numbers of points of the launch. `signature`: the names and types of the kernel's parameters."""
     where = place(signature)
     return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
 
 def fit_conditions(signature: Signature) -> list[str]:
-    """Return conditions, as Python expressions, under which all array arguments of a kernel are large enough. They
-    contain the names of the kernel's arguments and hx_last, the flat array index of the last node that it visits. The
-    list is empty if this node is unknown. The conditions are sufficient, not necessary: arguments that do not meet them
+    """Return conditions, as Python expressions, under which all array arguments of a kernel are large enough; none if
+    the last node that the kernel visits is unknown. The expressions contain the names of the kernel's parameters, and
+    hx_last for the flat array index of this node. They are sufficient, not necessary: arguments that do not meet them
     are valid if `check_places` accepts them. `signature`: the names and types of the kernel's parameters."""
     where, names = place(signature), {name for _, name in signature.arguments}
     if where is None:

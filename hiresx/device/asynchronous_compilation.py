@@ -11,11 +11,11 @@ from hiresx.device.configuration import Configuration
 
 def start_compilation(configuration: Configuration, name: str) -> Callable[[], bool]:
     """Start to compile the kernels for the compile-time choices `configuration` in a background thread, and return a
-    function that tells whether the compilation has ended. `name`: the backend, which may be "auto". Code that needs the
-    kernels before they are ready waits for this compilation.
+    function that tells, without waiting, whether the compilation has ended. `name`: the backend, which may be "auto",
+    but not a list with a backend for each rank. Code that needs the kernels before they are ready waits for this
+    compilation.
 
-    No CUDA context is created. Errors are ignored here: a later request for the kernels raises them again. Lists of
-    backends by rank are not supported.
+    No CUDA context is created. Errors are ignored here: a later request for the kernels raises them again.
     """
     over = Event()
     start_in_background(_compile, configuration, name, over)

@@ -57,8 +57,9 @@ _WITH = ("u", "v", "w")
 
 
 def kinds(average: Any) -> list[str]:
-    """Return which kinds of averages the table `[average]` of a case requests, of "reynolds", "favre", "budget" and
-    "stress_budgets". If the last is requested, "budget" is left out, since it is included."""
+    """Return which kinds of averages the table `[average]` of a case requests, from "reynolds", "favre", "budget" and
+    "stress_budgets". If "stress_budgets" is requested, "budget" is left out, since "stress_budgets" contains its
+    averages."""
     asked = [kind for kind in (*MEANS, *BUDGETS) if getattr(average, kind)]
     return [kind for kind in asked if kind != "budget" or "stress_budgets" not in asked]
 
@@ -71,8 +72,8 @@ def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names of all averages of a `kind`, "reynolds", "favre", "budget" or "stress_budgets", in the order of
-    their arrays. For the first two, the moments of the gas are followed by mean, second moment and covariances with the
-    velocity of each scalar. `scalars`: the names of the passive scalars."""
+    their arrays. For "reynolds" and "favre", the moments of the gas are followed by mean, second moment and covariances
+    with the velocity of each scalar. `scalars`: the names of the passive scalars."""
     if kind in BUDGETS:
         return tuple(BUDGETS[kind])
     of_scalars = [name for s in scalars for name in (s, f"{s}_{s}", *(f"{c}_{s}" for c in _WITH))]
@@ -80,16 +81,15 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return the number of averages that are stored at a node. `kinds`: which kinds of averages, of "reynolds",
-    "favre", "budget" and "stress_budgets", such as ["reynolds", "budget"]. `scalars`: the names of the passive
-    scalars."""
+    """Return the number of averages that are stored at a node for several `kinds`, from "reynolds", "favre", "budget"
+    and "stress_budgets", such as ["reynolds", "budget"]. `scalars`: the names of the passive scalars."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 
 def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
     """Return the numbers of lanes (li, lj, lk) for averages over index directions in a block of `size` nodes (ni, nj,
-    nk). A lane is the segment of a grid line that one thread averages. `over`: the directions that are averaged, such
-    as ["i", "k"]; along the other directions there is a lane for every node. `backend`: the name of the backend."""
+    nk). A lane is the set of nodes that one thread sums. `over`: the directions that are averaged, such as ["i", "k"];
+    along the other directions there is a lane for every node. `backend`: the name of the backend."""
     row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
     found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
     for d, most in ((0, row), (1, wanted), (2, wanted)):

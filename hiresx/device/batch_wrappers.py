@@ -49,21 +49,23 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the C++ wrapper function."""
+        """The name of the C++ wrapper function: the kernel's name, "_", and the value of `form`."""
         return f"{self.kernel}_{self.form}"
 
 
 def generate_batched(
     configuration: Configuration, target: str, entries: Iterable[Entry], root: Path = kernels.ROOT
 ) -> str:
-    """Return the complete source text of the kernels for the compile-time choices `configuration` with the wrapper
-    functions `entries`, each of which makes several launches of a kernel as one. `target`: "cuda" or "emulated".
-    `root`: the folder of the kernels.
+    """Return the complete source text of the kernels for the compile-time choices `configuration`, with the wrapper
+    functions `entries`, each of which makes several launches of one kernel as a single launch. `target`: "cuda" or
+    "emulated". `root`: the folder of the kernels.
 
-    ALIKE: `__global__ void name_alike(guard, ni, nj, nk, planes, <numbers>, table)` has `planes` CUDA blocks along z
-    for each launch of the batch; a row of the table holds the array arguments of a launch. MIXED: `name_mixed(guard,
-    members, table)` has a one-dimensional grid: members[b] is the number of the launch of CUDA block b, and a row of
-    the table holds `AHEAD` words and the arguments.
+    The CUDA blocks of a wrapper find their arguments in a table of 8-byte words, with a row for each of the launches
+    that are joined (members). A wrapper of the form ALIKE, `name_alike(guard, ni, nj, nk, planes, <numbers>, table)`,
+    gives each member `planes` CUDA blocks along z; a row holds the array addresses, and the numbers are the same for
+    all members. A wrapper of the form MIXED, `name_mixed(guard, members, table)`, has a one-dimensional grid. CUDA
+    block b belongs to the member number members[b], and a row holds `AHEAD` words about the grid of this member, then
+    all its arguments.
     """
     assert target in ("cuda", "emulated")
     text = flat_text(configuration, "cuda" if target == "cuda" else "emulated", root)

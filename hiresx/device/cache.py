@@ -212,7 +212,8 @@ def _group(number: int) -> str:
 
 def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
     """Return the path of the file `name` in the cache of compiled kernels. If there is no intact file of this name,
-    `make(folder)` creates it in a temporary folder and returns its path, and it is moved into the cache.
+    `make(folder)` is called; it creates the file in a temporary folder and returns its path there. The file is then
+    moved into the cache.
 
     Errors of `make` propagate. Raises HiresxError for a cache that cannot be written, or is not safe to use.
     """

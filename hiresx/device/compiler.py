@@ -60,16 +60,18 @@ def processor() -> str:
 
 
 def build(text: str, flags: tuple[str, ...], label: str) -> Path:
-    """Compile the C++ source `text` with the compiler options `flags` to a shared library, unless it is in the cache,
-    and return the path of the library. The source is stored in the same folder. `label`: the beginning of the file
-    name. Raises HiresxError if there is no compiler, if the compilation fails, and if the cache cannot be written."""
+    """Compile the C++ source `text` with the compiler options `flags` to a shared library, unless the cache of compiled
+    kernels already has it, and return the path of the library there. The source is stored beside it. `label`: the
+    beginning of the file name. Raises HiresxError if there is no compiler, if the compilation fails, and if the cache
+    cannot be written."""
     (path,) = build_all([text], flags, label)
     return path
 
 
 def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[Path]:
-    """Compile the C++ sources `texts` in parallel, and return the paths of the shared libraries in this order. `flags`:
-    the compiler's options, and `label`: the beginning of the libraries' names, both for all of them."""
+    """Compile the C++ sources `texts` in parallel, each to a shared library as `build` does, and return the paths of
+    the libraries in the order of the sources. `flags`: the compiler's options. `label`: the beginning of the file
+    names. Raises the HiresxError of `build`."""
     command, version = compiler()
     names = [f"{label}-{cache.key([text, *flags, *command, version, processor()])}" for text in texts]
     made = [

@@ -9,9 +9,9 @@ class CpuProgram(NativeProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Return two parts of the generated function that makes a launch on a CPU: the Python statement that sets the
-        points to visit, and the names of the values that the compiled kernel gets. Here these are the numbers of
-        points. `name`, `kind`: name and kind of the kernel."""
+        """Return what the generated Python function that launches the kernel `name` on a CPU needs: a statement that
+        unpacks the numbers of points of the launch, and the names of the variables that it passes on to the compiled
+        kernel. `kind`: the macro that declares the kernel, such as "KERNEL". Neither argument changes the result."""
         return "hx_ni, hx_nj, hx_nk = hx_extent", ("hx_ni", "hx_nj", "hx_nk")
 
 

@@ -14,9 +14,9 @@ class EmulatedProgram(NativeProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Return two parts of the generated function that makes a launch of the emulated CUDA kernel: the Python
-        statement that sets the numbers of points, thread blocks and threads, and the names of the values that the
-        compiled kernel gets. `name`, `kind`: name and kind of the kernel."""
+        """Return what the generated Python function that launches the emulated CUDA kernel `name` needs: a statement
+        that sets the numbers of points, thread blocks and threads, and the names of the variables that it passes on to
+        the compiled kernel. `kind`: the macro that declares the kernel, such as "KERNEL" or "ROW_KERNEL"."""
         # A row kernel loops over the lanes of its warp itself, a tile kernel over the threads of its block.
         shape = f"hx_shape('{name}', '{kind}', hx_extent, hx_program.block)"
         if kind in ("ROW_KERNEL", "TILE_KERNEL"):

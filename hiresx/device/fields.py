@@ -46,8 +46,8 @@ class Layout:
 
     @cached_property
     def arrays(self) -> dict[str, int]:
-        """The number of arrays of each field, by its name. Fields that share the memory of another field are left
-        out."""
+        """The number of arrays of each field, as a dictionary from its name. Fields that share the memory of another
+        field are left out."""
         return {field.name: field.count(self) for field in FIELDS if field.lies_in is None}
 
     @property
@@ -150,8 +150,8 @@ class Field:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
-        """Return the number of components per node of one array of this field, in a block. `layout`: the fields that
-        the blocks of the run have."""
+        """Return the number of components per node of one array of this field, in a run with the fields `layout`. It is
+        0 if the number is given by the run (NEEDED) and the run does not have this field."""
         if self.components == NEEDED:
             return layout.needed.get(self.name, 0)
         if callable(self.components):

@@ -88,8 +88,9 @@ def compile(text: str, architecture: str) -> CompiledImage:
 
 
 def build(text: str, architecture: str) -> Path:
-    """Return the path of the compiled image of the CUDA source `text` for `architecture`, such as "sm_90". It is
-    compiled unless it is in the cache. Raises HiresxError with the messages of the compiler if that fails."""
+    """Return the path of the compiled image of the CUDA source `text` for `architecture`, such as "sm_90", in the cache
+    of compiled kernels. It is compiled if the cache does not have it. Raises HiresxError with the messages of the
+    compiler if that fails."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 

@@ -18,8 +18,9 @@ def _file() -> Path:
 
 
 def store_rates(result: dict[str, Any]) -> None:
-    """Store the measured times per node in `result`, which `hiresx.bench.run` returned, for later estimates on this
-    machine. For each combination of viscous terms and precision, the time with the most threads is stored."""
+    """Store measured times per node in a file of the cache, for later estimates on this machine. `result`: the result
+    of `hiresx.bench.run`, which contains them. Of several numbers of threads only the largest is stored, for each
+    combination of viscous or inviscid flow and precision. Nothing is stored if the cache cannot be written."""
     path = _file()
     known = _read(path)
     for row in sorted(result["rhs"], key=lambda row: row["threads"] or 0):
@@ -36,10 +37,10 @@ def store_rates(result: dict[str, Any]) -> None:
 
 
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
-    """Return the time per node of a right-hand side that `hiresx bench` measured last on this machine: a dictionary
-    with ns_per_point_rhs, threads and from (the origin of the figure). Return None if there is none. `backend`: the
-    name of the backend. `viscous`: whether the flow is viscous. `precision`: the name of the precision. If the cache
-    cannot be used, only a warning is printed."""
+    """Return the time per node of a right-hand side that `hiresx bench` measured last on this machine, as a dictionary:
+    `ns_per_point_rhs` in ns, `threads` and `from` (the origin of the figure). Return None if there is none, or with a
+    warning if the cache cannot be used. `backend`: the name of the backend. `viscous`: whether the flow is viscous.
+    `precision`: the value of `scheme.precision` of the case, such as "fp64"."""
     try:
         path = _file()
     except HiresxError as error:

@@ -94,8 +94,8 @@ def stencil(
 
 
 def largest_diffusion(reach: int) -> float:
-    """Return the largest eigenvalue of minus the central difference taken twice, for unit spacing. `reach`: the number
-    of nodes to each side."""
+    """Return the largest eigenvalue of the discrete operator -d^2/dx^2 that applies the central difference twice, for
+    unit spacing. `reach`: the number of nodes that the difference uses on each side."""
     weights = CENTRAL_DIFFERENCES[reach][reach + 1 :]
     angles = (math.pi * n / 1000 for n in range(1001))
     return max(sum(2 * w * math.sin(m * angle) for m, w in enumerate(weights, 1)) ** 2 for angle in angles)
@@ -107,8 +107,9 @@ _WEIGHS = {6: "weighs_six_nodes", 7: "weighs_seven_nodes"}
 
 
 def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
-    """Return the number of nodes in the stencil of an interpolation for which it needs nonlinear weights; 0 if it needs
-    none. `interpolation`: the name of a header in kernels/interpolation/. `root`: the folder of the kernels."""
+    """Return the number of nodes in the stencil over which an interpolation needs nonlinear weights; 0 for a linear
+    interpolation, which needs none. `interpolation`: the name of a header in kernels/interpolation/. `root`: the folder
+    of the kernels."""
     return kernels.trait("interpolation", interpolation, "weighted_nodes", root, silent=0)
 
 
@@ -121,12 +122,12 @@ def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
 
 
 def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
-    """Return whether the nonlinear weights called `weights`, a header in kernels/weights/, use the threshold
-    scheme.cutoff. `root`: the folder of the kernels."""
+    """Return whether the nonlinear weights called `weights`, a header in kernels/weights/, use the threshold that the
+    key `scheme.cutoff` of a case gives. `root`: the folder of the kernels."""
     return bool(kernels.trait("weights", weights, "has_cutoff", root, silent=0))
 
 
 def sensor_has_cutoff(sensor: str, root: Path = kernels.ROOT) -> bool:
-    """Return whether the shock sensor called `sensor`, a header in kernels/sensor/, uses the threshold scheme.cutoff.
-    `root`: the folder of the kernels."""
+    """Return whether the shock sensor called `sensor`, a header in kernels/sensor/, uses the threshold that the key
+    `scheme.cutoff` of a case gives. `root`: the folder of the kernels."""
     return bool(kernels.trait("sensor", sensor, "sensor_has_cutoff", root, silent=0))

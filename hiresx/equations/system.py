@@ -72,9 +72,9 @@ GAS = Equations()
 
 
 def equations(case: Any) -> Equations:
-    """Return the system of equations of `case`, a `Case` or a dictionary with the structure of a case file. Scalars are
-    the passive scalars and the variables that a turbulence model transports. A dictionary from an earlier version that
-    has no key for scalars has none."""
+    """Return the system of equations of `case`, a `Case` or a dictionary with the structure of a case file. The scalars
+    of the system are the passive scalars of the case, if any, and then the variables that its turbulence model
+    transports."""
     scalars = case.get("scalar", ()) if isinstance(case, Mapping) else case.scalar
     named = [s["name"] if isinstance(s, Mapping) else s.name for s in scalars]
     turbulence = case.get("turbulence") if isinstance(case, Mapping) else getattr(case, "turbulence", None)
@@ -101,10 +101,11 @@ def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...
 
 
 def recorded_terms(model: str, root: Path = kernels.ROOT) -> int:
-    """Return how many numbers of the turbulence model `model` the implicit integrator stores per node if it stores no
+    """Return how many numbers per node the implicit integrator stores for the turbulence model `model` if it stores no
     matrix blocks of neighbours (kernels/implicit/records.h). For a model that transports n variables these are n^2
-    derivatives of the sources with respect to the node, n^2 with respect to the changes along each index direction, and
-    the constants of the fluxes. For other models it is the eddy viscosity. `root`: the folder of the kernels."""
+    derivatives of the sources with respect to the values at the node, n^2 with respect to the changes between
+    neighbours along each index direction, and the constants of the fluxes. For other models it is the eddy viscosity,
+    if they have one. `root`: the folder of the kernels."""
     count = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
     if not count:
         return kernels.trait("turbulence", model, "eddy_fields", root)

@@ -21,8 +21,8 @@ class BufferLayout:
         self.dtypes = tuple(map(np.dtype, kinds))
 
     def size(self, points: int) -> int:
-        """Return the total number of bytes of the message buffers of all quantities (two for each) for messages of
-        `points` grid points."""
+        """Return the total number of bytes of the message buffers of a rank: two for each quantity, each for the
+        messages to (or from) all peers. `points`: the number of grid points of these messages together."""
         return sum(2 * self._room(points, bytes_) for bytes_ in self.bytes_per_point)
 
     @property
@@ -36,7 +36,7 @@ class BufferLayout:
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
         """Return the message buffers in one allocation as arrays of reals: for each quantity the two buffers that
         consecutive exchanges use alternately. `memory`: an array of `size(points)` bytes. `points`: the number of grid
-        points per message."""
+        points for which each buffer has space."""
         sizes = [points * width for width in self.widths]
         return [
             [both[first : first + size] for first in (0, apart)]
@@ -46,7 +46,7 @@ class BufferLayout:
     def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
         """Return, for each quantity, one array of reals that contains both message buffers of the quantity, and the
         offset of the second buffer in it, in reals. `memory`: an array of `size(points)` bytes. `points`: the number of
-        grid points per message."""
+        grid points for which each buffer has space."""
         start, found = 0, []
         for bytes_, dtype in zip(self.bytes_per_point, self.dtypes, strict=True):
             room = self._room(points, bytes_)
@@ -57,10 +57,10 @@ class BufferLayout:
     def messages(
         self, memory: Mapping[int, Any], points: Mapping[int, int], spans: Mapping[int, tuple[int, int]]
     ) -> list[list[dict[int, Any]]]:
-        """Return views of the messages in the buffers of other ranks: for each quantity and each of its two buffers a
-        dictionary from the rank to an array of reals. All arguments are dictionaries from the rank. `memory`: the bytes
-        of the buffers. `points`: the number of grid points for which the buffers have space. `spans`: the first and the
-        last + 1 of the grid points of the message."""
+        """Return the messages to this rank in the buffers of other ranks, as views: for each quantity and each of its
+        two buffers a dictionary from the rank to an array of reals. All arguments are dictionaries from the rank.
+        `memory`: the buffers of the rank, as bytes. `points`: the number of grid points for which they have space.
+        `spans`: the half-open range of these grid points that the message occupies."""
         found: list[list[dict[int, Any]]] = [[{}, {}] for _ in self.widths]
         for rank, its in memory.items():
             first, last = spans[rank]

@@ -70,10 +70,10 @@ def known_transport(name: str) -> str:
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
     """Choose the transport of messages (MPI, shared memory, CUDA IPC, ...) for every pair of ranks that exchange
-    ghosts. Returns a dictionary from (lower rank, higher rank) to the name of the transport. `facts`: one entry for
-    each rank. `spare_room`: for each host, whether it has enough shared memory for the transport "window". Raises
-    HiresxError on all ranks if ranks differ in the requested transport, the precision or the exchanged variables, or if
-    a requested transport does not work between two ranks."""
+    ghosts. Returns a dictionary from (lower rank, higher rank) to the name of the transport. `facts`: the properties of
+    each rank, in the order of the ranks. `spare_room`: for the number of each host, whether it has enough shared memory
+    for the transport "window". Raises HiresxError on all ranks if ranks differ in the requested transport, the
+    precision or the exchanged variables, or if a requested transport does not work between two ranks."""
     asked = facts[0].asked
     for rank, found in enumerate(facts):
         if found.asked != asked:

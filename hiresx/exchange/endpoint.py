@@ -183,8 +183,9 @@ class Endpoint:
         return memory
 
     def close(self, error: BaseException | None = None) -> None:
-        """Free the resources of MPI and CUDA that the exchange of ghosts uses. Collective, unless there was an `error`
-        on this rank only; then only the resources of CUDA are freed, which needs no other rank."""
+        """Free the resources of MPI and CUDA that the exchange of ghosts uses. `error`: the exception that ends the
+        exchange, or None. Collective, unless only this rank has raised `error`; then only what needs no other rank is
+        freed."""
         together = error is None or is_on_all_ranks(error)
         with suppress(*([] if error is None else [RuntimeError])):  # it would hide the first error
             for transport in (transport for messages in self.messages for transport in messages.transports):

@@ -28,19 +28,20 @@ class ListBoxes(NamedTuple):
     apart: ArrayLike = 1
 
     def rows(self) -> np.ndarray:
-        """Return the description of the n boxes that the kernel `fill_lists` reads: an integer array (n, 9). Its
-        columns are, for each box, the position in the list of the first node's entry, the distance between successive
-        entries in the list, the first node's entry, the numbers of nodes along three directions, and the differences of
-        the entries from node to node along each direction."""
+        """Return the description of the n boxes, an integer array (n, 9). The columns are: the position in the list of
+        the entry for the first node of the box, the distance in the list between the entries of successive nodes, the
+        entry for the first node, the numbers of nodes along three directions (3 columns), and the change of the entry
+        from node to node along each of them (3 columns)."""
         columns = [np.broadcast_to(np.reshape(of, (-1, 1)), (len(self.sizes), 1)) for of in self[3:] + self[1:2]]
         return np.concatenate([*columns, self.sizes, np.broadcast_to(self.steps, self.sizes.shape)], axis=1)
 
 
 def filled_lists(backend: Backend, program: Program, length: int, boxes: Sequence[ListBoxes]) -> Any:
-    """Return a list of integers that is computed on the device: an int32 array (length,). `boxes`: boxes of nodes with
-    one entry of the list for each node; a linear function gives the entries and their positions (`ListBoxes`). Entries
-    of the list that belong to no box are not initialised. `program`: the compiled program with the kernel `fill_lists`,
-    which computes all entries in one launch. Raises HiresxError if the list does not fit in memory."""
+    """Return an int32 device array (length,), such as a list of node indexes, that the device computes from a
+    description by boxes of nodes. `boxes`: each node of a box gives one entry; the entry and its position in the array
+    are linear functions of the indexes of the node (`ListBoxes`). Entries that belong to no box are not initialised.
+    `program`: the compiled program with the kernel `fill_lists`, which computes all entries in one launch. Raises
+    HiresxError if the array does not fit in memory."""
     rows = np.concatenate([some.rows() for some in boxes])
     leading, sizes, steps = np.split(rows, 3, axis=1)
     nodes = sizes.prod(axis=1)

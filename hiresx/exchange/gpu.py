@@ -20,7 +20,8 @@ class StreamMark:
         self.event, self._stream = event, stream
 
     def record(self) -> None:
-        """Record the event: it marks the end of all work that was submitted to the CUDA stream so far."""
+        """Record the event in the CUDA stream: it is reached when all work that was submitted to the stream before is
+        complete. Replaces an earlier recording."""
         self.event.record(self._stream)
 
     def synchronize(self) -> None:
@@ -108,8 +109,8 @@ class Gpu:
         return self._runtime.ipcGetMemHandle(array.data.ptr)
 
     def open(self, handle: bytes, size: int) -> Any:
-        """Open GPU memory of another process by its CUDA IPC handle, and return the first `size` bytes as an array.
-        Raises RuntimeError if this is not possible."""
+        """Open GPU memory of another process by its CUDA IPC handle, and return the first `size` bytes as an array,
+        without a copy. Raises RuntimeError if this is not possible."""
         address = self._runtime.ipcOpenMemHandle(handle)
         device = self._cupy.cuda.Device().id
         return self._bytes(self._cupy.cuda.UnownedMemory(address, size, self, device), size)
@@ -132,8 +133,9 @@ class Gpu:
     # ---- copies
 
     def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: StreamMark, copied: StreamMark) -> None:
-        """Start copies from the GPU to the host on the copy stream, after the event `packed`, and record the event
-        `copied` behind them. `pairs`: pairs (host array, GPU array)."""
+        """Start copies from the GPU to host memory after the event `packed`, in a stream for copies, and record the
+        event `copied` behind them. `pairs`: pairs (host array, GPU array). Does not wait if the host arrays are
+        page-locked. They are valid when `copied` is reached; until then the GPU arrays must not change."""
         self._copies.wait_event(packed.event)
         for there, here in pairs:
             self._runtime.memcpyAsync(
@@ -142,8 +144,9 @@ class Gpu:
         copied.event.record(self._copies)
 
     def copy_in(self, array: Any, host: np.ndarray) -> None:
-        """Start a copy of the array `host` to the GPU array `array`, of the same size. Kernels that are launched
-        afterwards read the copied values."""
+        """Start a copy of the host array `host` to the GPU array `array`, of the same size, in the stream of the
+        kernels. Kernels that are launched afterwards read the copied values. The call does not wait for the copy: if
+        `host` is page-locked, it must not change until the copy is complete."""
         if array.size:
             self._runtime.memcpyAsync(
                 array.data.ptr, host.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice, self._kernels.ptr

@@ -125,8 +125,8 @@ class HaloExchange:
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
     def start_state(self) -> None:
-        """Begin to exchange the ghosts of the conservative variables, and of the fields that are always sent with
-        them."""
+        """Begin to exchange the ghosts of the conservative variables, and of the fields that are always sent with them
+        (those whose declaration in `hiresx.device.fields` has the halo "state"). `finish_state` completes it."""
         for channel, arrays in self._with_state:
             channel.start(arrays)
 
@@ -136,8 +136,8 @@ class HaloExchange:
             channel.finish()
 
     def start_field(self, name: str) -> None:
-        """Begin to exchange the ghosts of the field `name`, an auxiliary quantity at the nodes that a term of the
-        right-hand side or the computation of metrics has written."""
+        """Begin to exchange the ghosts of the field `name`, an auxiliary quantity at the nodes that has already been
+        computed, by a term of the right-hand side or as a metric. `finish_field` completes it."""
         channel, arrays = self._by_name[name]
         channel.start(arrays)
 
@@ -159,9 +159,9 @@ class HaloExchange:
         return None if self._endpoint is None else self._endpoint.memory
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
-        """Begin to exchange the ghosts of the viscous fluxes normal to the connected faces. `fluxes[part][direction]`:
-        the flux arrays of each box of nodes of this rank. If the index directions of two blocks differ in order or
-        sense, the fluxes are converted."""
+        """Begin to exchange the ghosts of the viscous fluxes along the normals of connected faces. `fluxes[n][d]`: the
+        array of the fluxes along index direction d in box number n among the boxes of nodes of this rank. If the index
+        directions of two blocks differ in order or sense, the fluxes are converted. `finish_fluxes` completes it."""
 
         def array(part: int, direction: int) -> Any:
             return fluxes[part][direction]

@@ -25,8 +25,8 @@ class Ipc(Notification):
         self._packed.record()
 
     def publish(self, turn: int) -> None:
-        """Wait until the GPU has packed the messages in buffer set `turn` (0 or 1), so that other processes can read
-        them in GPU memory."""
+        """Wait until the GPU has packed the messages in buffer set `turn` (0 or 1). Other processes can then read them
+        in the memory of this GPU."""
         # The kernels that unpacked the previous messages are also complete, because they were launched before. A peer
         # that receives this notification may therefore overwrite the buffer that they read.
         self._packed.synchronize()

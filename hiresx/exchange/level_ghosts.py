@@ -170,19 +170,20 @@ class LevelGhosts(PatchedExchange):
         return [layers, shares]
 
     def close(self) -> None:
-        """Free the MPI communicators of the ghosts and of the nodes under finer levels. Collective."""
+        """Free the two MPI communicators of the exchange between levels of refinement. Collective."""
         super().close()
         self._under.close()
 
     def field(self, name: str) -> None:
-        """Interpolate the field `name` at the ghost nodes at the ends of levels, from nodes of the next coarser level.
-        This includes fields with one value for each grid direction, since both levels have the same directions.
-        Collective."""
+        """Interpolate the field `name` at the ghost nodes beyond the borders of refined regions, from nodes of the next
+        coarser level of refinement. This includes fields with one component for each index direction, since both levels
+        have the same index directions. Collective."""
         if self.any:
             self._exchange(name)
 
     def nodes(self) -> None:
-        """Copy the state from nodes of finer levels to the coincident nodes of coarser levels. Collective."""
+        """Copy the state from nodes of finer levels of refinement to the coincident nodes of coarser levels.
+        Collective."""
         self._under.take()
 
 
@@ -305,8 +306,8 @@ class UnderFiner:
         )  # fmt: skip
 
     def take(self) -> None:
-        """Copy the present state from nodes of the finest level at each place to the coarser nodes there.
-        Collective."""
+        """Copy the present state to all nodes of coarser levels of refinement that coincide with nodes of finer levels,
+        from the finest level that has the node. Collective."""
         requests, received = [], []
         if self._mpi_comm is not None:
             for other, buffer, _ in self._into:

@@ -19,13 +19,13 @@ class MessageBuffers:
     width: int
 
     def outgoing_messages(self, peers: Sequence[Peer]) -> list[list[Any]]:
-        """Return views of the messages to the ranks `peers`: for each of the two buffers a list in the order of
-        `peers`."""
+        """Return the messages to the ranks `peers` as views of the buffers to send from: for each of the two buffers,
+        used alternately, a list of arrays in the order of `peers`."""
         return [[self._part(out, p.out) for p in peers] for out in self.outgoing]
 
     def incoming_messages(self, peers: Sequence[Peer]) -> list[dict[int, Any]]:
-        """Return views of the messages from the ranks `peers`: for each of the two buffers a dictionary from the rank
-        to the array."""
+        """Return the messages from the ranks `peers` as views of the buffers to receive into: for each of the two
+        buffers, used alternately, a dictionary from the rank to the array."""
         return [{p.rank: self._part(into, p.into) for p in peers} for into in self.incoming]
 
     def _part(self, array: Any, points: tuple[int, int]) -> Any:

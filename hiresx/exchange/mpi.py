@@ -39,7 +39,8 @@ class Mpi(Transport):
         return self._sends[turn]
 
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message that was received from `peer`, an array of reals. `turn`: the buffer set, 0 or 1."""
+        """Return the message that was received from `peer`, an array of reals in the receive buffer. `turn`: the buffer
+        set, 0 or 1. The request of this message from `receive` must be complete."""
         return self._incoming[turn][peer.rank]
 
     def close(self) -> None:

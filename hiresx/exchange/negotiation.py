@@ -126,8 +126,9 @@ class Negotiation:
         return self._gpu.read(self.opened[rank]) == MARK + rank
 
     def close(self, error: BaseException | None = None) -> None:
-        """Close the GPU memory of other ranks that this rank has opened, and wait until all ranks have done so.
-        Collective, except after an `error` on this rank only. A rank must not free its own memory before."""
+        """Close the GPU memory of other ranks that this rank has opened, and wait until all ranks have done so; only
+        then may a rank free its own memory. `error`: the exception that ends the exchange, or None. Collective, unless
+        only this rank has raised `error`; then this call does not wait."""
         for memory in self.opened.values():
             assert self._gpu is not None
             with suppress(*([] if error is None else [RuntimeError])):  # it would hide the first error

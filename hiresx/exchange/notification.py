@@ -42,8 +42,8 @@ class Notification(Transport):
         are."""
 
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message of `peer`, which remains in the memory of this peer: an array of reals. `turn`: the buffer
-        set, 0 or 1."""
+        """Return the message of `peer`, an array of reals that remains in the memory of this peer. `turn`: the buffer
+        set, 0 or 1. Does not wait: the request of this message from `receive` must be complete."""
         return self._messages[turn][peer.rank]
 
     def close(self) -> None:

@@ -205,8 +205,8 @@ class InterpolatedGhosts(ABC):
         as `patched_donors.Rows` or in another form that `_contributions` and `_give_calls` know."""
 
     def state(self) -> None:
-        """Interpolate the ghost values of the conservative variables from the present values at the nodes.
-        Collective."""
+        """Set the conservative variables at the ghost nodes that this object fills by interpolation from their present
+        values at the nodes. Collective."""
         if self.any:
             self._exchange(STATE)
 
@@ -329,17 +329,16 @@ class PatchedExchange(InterpolatedGhosts):
         before the ghosts are filled. The class for refined grids, `LevelGhosts`, sets nodes here.)"""
 
     def field(self, name: str) -> None:
-        """Interpolate the ghosts of the field `name` behind patched faces (which touch other blocks without common
-        nodes) from the neighbouring blocks. Fields with one value for each grid direction are left out, since the
-        directions of the neighbour may differ. Collective."""
+        """Interpolate the field `name` at the ghost nodes behind patched faces (which touch other blocks without common
+        nodes) from nodes of these blocks. Does nothing for fields with one component for each index direction, since
+        the index directions of the blocks may differ. Collective."""
         if self.any and not declared_field(name).directed:
             self._exchange(name)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
         """Interpolate the viscous fluxes at the ghosts behind patched faces (which touch other blocks without common
-        nodes). `fluxes[n][direction]`: the flux along index direction 0, 1 or 2 of box number n among the boxes of
-        nodes of this rank. `work[n]`: the array that contains the fluxes of box n along all directions, one after the
-        other. Collective."""
+        nodes). `fluxes[n][d]`: the flux along index direction d in box number n among the boxes of nodes of this rank.
+        `work[n]`: the array that contains the fluxes of box n along all directions, one after the other. Collective."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)

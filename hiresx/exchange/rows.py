@@ -15,9 +15,9 @@ SHORTEST = 3
 
 def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
     """Combine the copies from index `source[n]` to index `to[n]` into rows of consecutive indexes. `to`, `source`:
-    integer arrays (m,), flat indexes into two arrays. Returns int32 (rows, 3): first index in `to`, first index in
-    `source`, and length of each row, sorted by the first. Returns None if rows have fewer than 3 nodes on average, as
-    behind faces whose indexes run in different directions."""
+    integer arrays (m,), flat indexes into two arrays. Returns int32 (rows, 3) with the columns first index in `to`,
+    first index in `source`, and length, sorted by the first column. Returns None if rows have fewer than 3 nodes on
+    average, as behind faces whose indexes run in different directions."""
     if not len(to):
         return None
     steps = np.diff(to)
@@ -33,8 +33,8 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 
 def lists_on_device(backend: Backend, lists: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
-    """Copy integer arrays to the device, as one-dimensional int32 arrays. `lists`: groups of arrays; the result has the
-    same groups. All are copied together, since each copy has a latency."""
+    """Copy groups of integer arrays, `lists`, to the device, as one-dimensional int32 arrays in the same groups. All
+    are transferred by one copy, since each copy has a latency."""
     single = [one for some in lists for one in some]
     if not single:
         return [[] for _ in lists]

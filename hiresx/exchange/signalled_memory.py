@@ -49,14 +49,16 @@ class SignalFlags:
     order: Any
 
     def raise_call(self) -> Call:
-        """Return the kernel launch that notifies other ranks that the data packed by this rank can be read."""
+        """Return the kernel launch that notifies the other ranks that the data which this rank has written for them can
+        be read. It comes after the launches that write these data."""
         return self.program.call(
             "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count,
             order=self.order,
         )  # fmt: skip
 
     def wait_call(self) -> Call:
-        """Return the kernel launch that waits until the data packed by the other ranks can be read."""
+        """Return the kernel launch that waits on the device until the data of the other ranks for this rank can be
+        read."""
         return self.program.call(
             "await_signals", (1, 1, 1), peers=len(self.ranks), ranks=self.peers, flags=self.flags,
             count=self.count, order=self.order,
@@ -87,9 +89,9 @@ class SharedValues:
     addresses: Any
 
     def synchronization(self) -> list[Call]:
-        """Return the kernel launches that synchronise the ranks between writing and reading shared numbers. They come
-        after the launches that write the numbers of this rank, and before the launches that read the numbers of all
-        ranks."""
+        """Return the kernel launches that notify all ranks that the numbers of this rank are written, and then wait for
+        the numbers of all other ranks. They come after the launches that write the numbers of this rank, and before the
+        launches that read the numbers of all ranks."""
         return [self.signals.raise_call(), self.signals.wait_call()]
 
 
@@ -115,9 +117,9 @@ class SignalledMemory:
         self._order = backend.zeros((1,), "int32")
 
     def messages(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMessages:
-        """Return the message buffers and flags for one quantity. `quantity`: the number of the quantity. `peers`: the
-        ranks with which messages are exchanged. `spans`: for each of these ranks the first and last + 1 of the grid
-        points in its memory that are for this rank."""
+        """Return the message buffers and flags of one quantity. `quantity`: its index in the buffer layout. `peers`:
+        the ranks with which messages are exchanged. `spans`: for each of these ranks, the half-open range of the grid
+        points in the memory of that rank that are for this rank."""
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)
@@ -140,12 +142,12 @@ class SignalledMemory:
         return SharedValues(signals, arrays[self._rank], self._addresses(arrays))
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
-        """Return the kernel launches that gather the spectral radii of all ranks, from which the time step is computed,
-        and two arrays that replace `found` and `few` after the launches. The first then has a row for each rank, with
-        its largest inviscid and viscous radius; the second has the number 1 for each rank. They must come after the
-        launches that compute the radii of this rank's blocks. `found` (blocks, 2, FEW): the inviscid and then the
-        viscous radii of each block, one for each of the threads that compute maxima over nodes; they are the first 2 x
-        few of the 2 x FEW numbers of the block. `few` (blocks,): the numbers of these threads, at most FEW."""
+        """Return the kernel launches that gather the largest spectral radii of all ranks, from which the time step is
+        computed, and two arrays that replace `found` and `few` for the launches after them. `found` (blocks, 2, FEW) on
+        the device: the inviscid and the viscous radii of the blocks of this rank, partial maxima by the last threads of
+        a reduction, of which a block has `few` (blocks,), at most FEW. They fill the first 2 x few numbers of the 2 x
+        FEW of the block. The new `found` (ranks, 2, FEW) has one inviscid and one viscous radius for each rank, and the
+        new `few` (ranks,) is 1. The launches come after those that compute the radii of this rank's blocks."""
         offer = self.offer(2)
         assert offer is not None  # it is small, and requested once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))
@@ -161,10 +163,10 @@ class SignalledMemory:
         return calls, together, np.ones(self._size, np.int32)
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
-        """Return the kernel launches that add up sums over all ranks and store them in `result` (groups, quantities,
-        1). The result is bit-identical on all ranks. `sums` (rows, quantities, terms): the terms of this rank, whose
-        sum over the terms and over the rows of a group is needed. `groups` (rows,): the number of the group to which
-        each row belongs. Returns None if there is not enough shared memory."""
+        """Return the kernel launches that compute sums over all ranks and store them in `result` (groups, quantities,
+        1), an array on the device; None if there is not enough shared memory. Each result is the sum of `sums` (rows,
+        quantities, terms), also on the device, over the terms, over the rows of the group, and over the ranks. `groups`
+        (rows,): the number of the group to which each row belongs. The result is bit-identical on all ranks."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

@@ -44,8 +44,8 @@ class StagedTransport(Transport):
         return self._host.send(turn)
 
     def message(self, peer: Peer, turn: int) -> Any:
-        """Start to copy the message of `peer` from host memory to the GPU, and return the array on the GPU. `turn`: the
-        buffer set, 0 or 1."""
+        """Start to copy the message of `peer` from host memory to the GPU, and return the array on the GPU without
+        waiting. Kernels that are launched afterwards read the copied message. `turn`: the buffer set, 0 or 1."""
         into = self._into[turn][peer.rank]
         self._gpu.copy_in(into, self._host.message(peer, turn))
         return into

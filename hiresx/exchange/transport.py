@@ -45,8 +45,8 @@ class Transport(ABC):
 
     @abstractmethod
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message that `peer` has sent in buffer set `turn` (0 or 1), an array of reals. Kernels that are
-        launched from now on may read it."""
+        """Return the message that `peer` has sent in buffer set `turn` (0 or 1), an array of reals. Its request from
+        `receive` must be complete. Kernels that are launched from now on may read it."""
 
     @abstractmethod
     def close(self) -> None:

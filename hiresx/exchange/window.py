@@ -17,8 +17,8 @@ SPARE = 2**20
 
 
 def room() -> float:
-    """Return the bytes of shared memory that this host can provide; infinite if unknown. A process that uses more is
-    killed when it touches the memory."""
+    """Return the bytes of shared memory that are still free on this host; infinite if unknown. A process that uses more
+    is killed when it touches the memory."""
     try:
         found = os.statvfs(SHARED)
     except OSError:
@@ -45,7 +45,8 @@ class SharedMemory:
         self.own[...] = 0
 
     def of(self, rank: int) -> np.ndarray:
-        """Return the shared memory of the rank with the number `rank` on this host, as an array (size,) of bytes."""
+        """Return the shared memory of the rank `rank`, a number among the ranks of the run, as an array of bytes
+        without a copy. The rank must be on the same host as this one."""
         memory: Any = self._window.Shared_query(self._places[rank])[0]
         return np.frombuffer(memory, np.uint8)
 
@@ -82,7 +83,7 @@ class Window(Notification):
         self._memory.sync()
 
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message of `peer`, which remains in shared memory: a view of an array of reals. `turn`: the buffer
-        set, 0 or 1."""
+        """Return the message of `peer`, a view of an array of reals that remains in shared memory. `turn`: the buffer
+        set, 0 or 1. Does not wait: the request of this message from `receive` must be complete."""
         self._memory.sync()
         return super().message(peer, turn)

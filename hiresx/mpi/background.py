@@ -25,8 +25,9 @@ class Writer:
         self._jobs: deque[Future[None]] = deque()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Submit a job (a function without arguments) for execution in the background thread. Waits if too many jobs
-        are waiting. Raises the failure of an earlier job. If that failure was raised before, the new job is ignored."""
+        """Submit a job (a function without arguments) for execution in the background thread. Waits while too many jobs
+        are unfinished. If an earlier job has failed, the new one is ignored, and the exception of the failed one is
+        raised unless an earlier call has raised it."""
         while self._jobs and self._jobs[0].done():
             self._jobs.popleft()
         self.until(lambda: len(self._jobs) < self.outstanding)
@@ -35,7 +36,8 @@ class Writer:
             self._jobs.append(self._thread.submit(self._execute, job))
 
     def check(self) -> None:
-        """Raise the failure of an earlier background job, if it was not raised before."""
+        """Raise the exception of a background job that has failed, unless an earlier call has raised it. Does not
+        wait."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -46,8 +48,8 @@ class Writer:
             self._jobs.popleft().result()
 
     def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready()` is true, which is tested after every finished job. The attribute `seconds_waited` is
-        increased by the time of waiting."""
+        """Wait for one background job after the other until `ready()`, a function that is called before each wait,
+        returns True. The time of waiting is added to the attribute `seconds_waited`."""
         began = time.perf_counter()
         while not ready():
             self._jobs.popleft().result()
@@ -72,8 +74,8 @@ class Work:
         """Write the data of this rank to the temporary files. Called in a background thread of each rank."""
 
     def complete(self, comm: Communicator) -> None:
-        """Add to the files what depends on other ranks. Called in the main thread of each rank of `comm` when all ranks
-        have written. Collective."""
+        """Add to the files what depends on the other ranks of `comm`. Called in the main thread of each rank when all
+        ranks have executed `write`. Collective."""
 
     def publish(self) -> None:
         """Rename the temporary files to their final names. Called in the background thread of rank 0 when all ranks
@@ -107,7 +109,7 @@ class JointWriter:
 
     @property
     def has_failed(self) -> bool:
-        """Whether any background work has failed, even if its error was raised already. Nothing more is written
+        """Whether any background work has failed, also if its exception was already raised. Nothing more is written
         then."""
         return self._failed or self._writer.has_failed
 
@@ -122,9 +124,9 @@ class JointWriter:
         return self._writer.busy
 
     def submit(self, work: Work) -> None:
-        """Submit `work`, output that all ranks write together, for execution in the background. Waits if too much work
-        is waiting. Raises the failure of earlier work. If that failure was raised before, the new work is ignored.
-        Collective."""
+        """Submit `work`, output that all ranks write together, for execution in the background. Waits while too much
+        work is unfinished. If earlier work has failed, the new one is ignored, and the exception of the failed one is
+        raised unless an earlier call has raised it. Collective."""
         if self._comm.size == 1:
             self._writer.submit(lambda: self._alone(work))
             return
@@ -137,8 +139,9 @@ class JointWriter:
             self._writer.submit(lambda: self._write(work))
 
     def advance(self) -> None:
-        """Find out which files all ranks have written, and complete and rename these files. Files that some rank is
-        still writing are left for a later call. Raises a failure that was not raised before. Collective."""
+        """Find out, without waiting for them, which files all ranks have written. Complete these files, and let rank 0
+        give them their final names in its background thread. Raises the exception of work that has failed, unless an
+        earlier call has raised it. Collective."""
         if self._comm.size == 1:
             self._writer.check()
             return
@@ -155,8 +158,8 @@ class JointWriter:
             self._fail()
 
     def drain(self) -> None:
-        """Wait until all files are written by all ranks and have their final names. Raises a failure that was not
-        raised before. Collective."""
+        """Wait until all ranks have written all files, and the files have their final names. Raises the exception of
+        work that has failed, unless an earlier call has raised it. Collective."""
         for _ in ("written", "published"):
             self._writer.drain()
             self.advance()

@@ -52,7 +52,8 @@ class Communicator:
         return [thing] if self.mpi_comm is None else self.mpi_comm.gather(thing)
 
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
-        """Return, on all ranks, the value `thing` of the rank `root`."""
+        """Return, on all ranks, the value `thing` of the rank `root`. The values of other ranks are ignored. A value
+        may be anything that can be pickled."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
@@ -85,9 +86,9 @@ class Communicator:
     @contextmanager
     def together(self, patience: float | None = None) -> Iterator[None]:
         """Return a context that all ranks enter, and in which an error on one rank is raised on all ranks, so that no
-        rank waits for a rank that has failed. If several ranks fail, the error of the lowest rank is raised. Its
-        attribute `everywhere` is set to True. Other exceptions, such as SystemExit, become a HiresxError. A signal is
-        raised at once on the rank that received it.
+        rank waits for a rank that has failed. If several ranks fail, all raise the error of the lowest of these ranks,
+        with its attribute `everywhere` set to True. Exceptions that are no `Exception`, such as SystemExit, become a
+        HiresxError. A signal is raised at once, only on the rank that received it.
 
         `patience`: None if the ranks do not communicate within the context. If they do, a rank that fails may have left
         others waiting for its messages. It then waits at most `patience` seconds for them to leave the context, and
@@ -121,8 +122,8 @@ class Communicator:
         raise raised
 
     def aside(self) -> Any:
-        """Return a second mpi4py communicator of the same ranks, whose messages do not mix with the messages of the
-        first one. Collective at the first call."""
+        """Return a second mpi4py communicator of the same ranks, whose messages do not mix with the messages of
+        `mpi_comm`. The first call creates it and is collective."""
         if self._aside is None:
             self._aside = self.mpi_comm.Dup()
         return self._aside
@@ -158,7 +159,7 @@ class Communicator:
 
     @cached_property
     def local(self) -> "Communicator":
-        """Communicator of the ranks on this host."""
+        """Communicator of the ranks on this host. The first use creates it and is collective."""
         if self.mpi_comm is None:
             return self
         from mpi4py import MPI
@@ -167,14 +168,15 @@ class Communicator:
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
-        """Number of the host of each rank, from 0. Hosts are numbered in the order of their lowest ranks."""
+        """For each rank the number of its host. Hosts are numbered from 0 in the order of their lowest ranks."""
         firsts = self.allgather(self.local.bcast(self.rank))
         order = {first: number for number, first in enumerate(sorted(set(firsts)))}
         return tuple(order[first] for first in firsts)
 
     def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
-        """Return, on all ranks of a host, the `arrays` of the first rank of this host, as read-only views of one copy
-        in shared memory. The other ranks pass None. The arrays exist as long as the communicator. Collective."""
+        """Return, on all ranks of a host, the `arrays` that the first rank of this host passes, as views of one copy in
+        shared memory, which callers must not change; on a host with one rank, the arrays themselves. The other ranks
+        pass None. The views are valid as long as this communicator exists. Collective."""
         local = self.local
         if local.size == 1:
             return list(arrays or ())
@@ -223,8 +225,8 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """Return whether all ranks have raised this `error` at the same place in the program, so that no rank waits for
-    another."""
+    """Return whether all ranks have raised this `error` at the same place in the program, for instance in
+    `Communicator.together`, so that no rank waits for another. Its attribute `everywhere` states this."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers any attribute

@@ -65,8 +65,8 @@ class Reflect(FaceCondition):
         )
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the viscous fluxes of the ghost nodes behind the wall, `fluxes[direction]` (variables, k, j, i), to their
-        mirror image."""
+        """Set the ghost layers of the viscous fluxes behind the wall to their mirror image. `fluxes[d]` (variables, k,
+        j, i): the fluxes along index direction d, with ghost layers."""
         d = self._direction
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
 
@@ -83,8 +83,9 @@ class MirroredPlaces(Reflect):
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the viscous fluxes, `fluxes[direction]` (variables, k, j, i), to the ghost nodes by parabolas,
-        except at discontinuities."""
+        """Set the ghost layers of the viscous fluxes, `fluxes[d]` (variables, k, j, i) along index direction d:
+        extrapolated by parabolas, and near discontinuities of the flow drawn towards the mirrored fluxes of the same
+        grid line."""
         d = self._direction
         self._launch("viscous_mirrored", self._box, **self._face, m=self.state.areas[d], q=self.state.q, flux=fluxes[d])
 
@@ -97,7 +98,7 @@ class PatchedCondition(FaceCondition):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Do nothing: the ghost nodes are interpolated in other blocks by `hiresx.exchange.patched_ghosts`."""
+        """Do nothing: `hiresx.exchange.patched_ghosts` interpolates these ghosts between nodes of other blocks."""
         pass
 
 
@@ -120,13 +121,14 @@ class AxisCondition(FaceCondition):
         self._launch("axis_ghost", self._box, **self._face, q=self.state.q)
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the viscous fluxes of the ghost nodes beyond the axis, `fluxes[direction]` (variables, k, j, i), by
-        symmetry."""
+        """Set the viscous fluxes of the ghost nodes beyond the axis, `fluxes[d]` (variables, k, j, i) along index
+        direction d, by symmetry."""
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
-        """Subtract the source term of axisymmetric flow from the right-hand side at the nodes on the axis, where v/y is
-        replaced by its limit dv/dy. `inverse`: the array 1/y."""
+        """Subtract the source term of axisymmetric flow from the right-hand side at the nodes on the axis, with the
+        limit dv/dy in place of v/y (v: radial velocity). `inverse`: the device array of 1/y (k, j, i) with ghost
+        layers, `state.inverse_radius`."""
         s = self.state
         area = s.areas[self._direction]
         self._launch(
@@ -141,8 +143,8 @@ class AxisCondition(FaceCondition):
 
     def friction_limit(self, fluxes: Any, inverse: Any) -> None:
         """Add the viscous source term of axisymmetric flow to the right-hand side at the nodes on the axis,
-        extrapolated from the neighbouring nodes. `fluxes`: the viscous fluxes along each direction. `inverse`: the
-        array 1/y."""
+        extrapolated from the neighbouring nodes. `fluxes`: one device array with the viscous fluxes along all index
+        directions. `inverse`: the device array of 1/y (k, j, i), `state.inverse_radius`. Both have ghost layers."""
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
@@ -162,7 +164,8 @@ class MirroredAxis(AxisCondition):
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the viscous fluxes, `fluxes[direction]` (variables, k, j, i), to the ghost nodes by parabolas."""
+        """Extrapolate the viscous fluxes `fluxes[d]` (variables, k, j, i) along direction d to the ghosts by
+        parabolas."""
         FaceCondition.viscous_flux(self, fluxes)
 
 
@@ -215,8 +218,8 @@ class SupersonicOutflow(Extrapolate):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the viscous fluxes of the ghost nodes, `fluxes[direction]` (variables, k, j, i), computed from the
-        extrapolated flow."""
+        """Set the viscous fluxes of the ghost nodes, `fluxes[d]` (variables, k, j, i) along index direction d, computed
+        from the extrapolated flow."""
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
 
 
@@ -249,8 +252,9 @@ class Profile(FaceCondition):
 
     @property
     def function_moments(self) -> np.ndarray | None:
-        """Number, sums and sums of squares of the prescribed conservative variables on this patch, (1 + 2 variables,);
-        None if they change in time and are not waves."""
+        """The number of nodes, including ghost nodes, and the sums and sums of squares over them of the prescribed
+        conservative variables of this patch, (1 + 2 variables,). Waves are taken at one fixed time. None if the
+        variables change in time otherwise."""
         fixed = self._given.fixed and self._of_waves is None
         return moments(self._backend.to_host(self._target)) if fixed else self._of_waves
 
@@ -266,18 +270,18 @@ class Profile(FaceCondition):
 
     @property
     def shared_function(self) -> str | None:
-        """Name of the function of the case that prescribes the state, if it depends on time; one call may serve several
-        patches. None if it is steady."""
+        """The name of the function of the case that prescribes a state that depends on time; None if the prescribed
+        state is steady. Patches with the same function can be served by one call of it."""
         return None if self._given.fixed else getattr(self.patch.condition, "function", None)
 
     def share(self) -> tuple[InTime, Any]:
-        """Return the function that prescribes the state, with the coordinates at which it is evaluated, and the array
-        on the device that receives the conservative variables."""
+        """Return two things: an object that evaluates the function of the prescribed state at the nodes and ghost nodes
+        of this patch, and the device array that receives the prescribed conservative variables."""
         return self._given, self._target
 
     def prescribe_in(self, target: Any) -> None:
-        """Store the prescribed conservative variables in the device array `target` from now on, which must have the
-        shape of the array that `share` returns. It must be called before launches are recorded."""
+        """Use `target`, with the shape of the second result of `share`, as device array of the prescribed conservative
+        variables. Call this before launches of this condition are recorded, since they contain its address."""
         self._target = target
 
     def prepare(self, time: float) -> None:
@@ -382,8 +386,8 @@ class Characteristic(SubsonicFace):
         self.circulate(0.0)
 
     def circulate(self, circulation: float) -> None:
-        """Set the prescribed state of the far field to the uniform stream with a vortex of this `circulation`, in c_ref
-        L."""
+        """Set the prescribed state of the far field to the uniform stream, with a vortex of the given `circulation` (in
+        c_ref L) if the case has a vortex in the far field."""
         s = cast(FarField, self.patch.condition).state
         rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x[1:].shape)
         if self.vortex is not None:
@@ -394,7 +398,8 @@ class Characteristic(SubsonicFace):
 
     @property
     def largest_circulation(self) -> float:
-        """Largest circulation that the vortex of the far field may have, in c_ref L; infinite without a vortex."""
+        """Largest accepted circulation of the vortex in the far field, in c_ref L: it changes the velocity at this
+        patch by at most half the speed of the stream. Infinite without a vortex."""
         state = cast(FarField, self.patch.condition).state
         return np.inf if self.vortex is None else self.vortex.largest(state, self._gamma, self._x, self._y)
 
@@ -405,9 +410,9 @@ class Characteristic(SubsonicFace):
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Set, for each boundary condition in `conditions` that is a wall, at which nodes it meets other walls of its
-    block, and with what weights or directions it sets them (`hiresx.rhs.wall_corners`). Each condition is treated
-    once."""
+    """Find the nodes at which walls among the boundary conditions `conditions` meet other walls of their block, and
+    store in each of these walls the weights, or directions of velocity, by which it sets them
+    (`hiresx.rhs.wall_corners`). Blocks whose conditions an earlier call has treated are left unchanged."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)
@@ -433,9 +438,9 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
-    """Return the kernel launches of the method called `method` of all `conditions`, without making them, as lists in
-    the order in which the conditions write. `arguments`: the arguments of the method. The launches of one list act on
-    disjoint nodes and are independent."""
+    """Return the kernel launches that the method called `method` makes for all `conditions`, without making them.
+    `arguments`: the arguments of the method. The result is a list of lists, which must be executed one after the other.
+    The launches within one list act on disjoint nodes, so that they can run at the same time."""
     order = attrgetter("order")
     groups = groupby(sorted(conditions, key=order), key=order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method, *arguments)])]
@@ -484,7 +489,8 @@ def _kind(patch: Patch, mirrored: bool) -> type[FaceCondition]:
 
 
 def is_of_patch(patch: Patch) -> bool:
-    """Return whether the boundary condition of `patch` depends only on the patch and on the state of its block."""
+    """Return whether the boundary condition of `patch` depends only on the patch and on the state of its block. Only
+    then can the next solver of a run use the same object again."""
     return _kind(patch, False).of_patch
 
 

@@ -26,18 +26,18 @@ TILES, BEFORE = 2, 3
 
 
 def crowds(points: Sequence[int], small: int) -> list[float]:
-    """Return, for each block, the number of grid lines that the device computes at the same time, divided by the number
-    of lines of the block. `points`: the number of nodes of each block. Launches of blocks with at most `small` nodes
-    are made together, so that their factor exceeds 1. Each larger block fills the device alone."""
+    """Return, for each block, the number of nodes whose kernels run on the device at the same time, divided by the
+    number of nodes of the block. `points`: the number of nodes of each block. The launches of all blocks with at most
+    `small` nodes run together, so that the ratio is 1 or more. A larger block runs alone, and its ratio is 1."""
     together = sum(n for n in points if n <= small)
     return [together / n if n <= small else 1.0 for n in points]
 
 
 @lru_cache(maxsize=4096)
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
-    """Return the number of nodes of the segments into which grid lines are divided, for GPU kernels in which each
-    thread computes one segment of a line. `n`: nodes of a line. `lines`: number of lines. `itemsize`: bytes of a real
-    number. The estimated time is minimised."""
+    """Return the length, in nodes, of the segments into which grid lines are divided, for GPU kernels in which each
+    thread computes one segment of a line. It is the length with the least estimated time. `n`: nodes of a line.
+    `lines`: number of lines. `itemsize`: bytes of a real number."""
     sharing = SHARING[min(itemsize, max(SHARING))]
 
     def cost(chunk: int) -> float:
@@ -50,8 +50,9 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
 
 @lru_cache(maxsize=4096)
 def row_chunk(n: int, rows: int) -> int:
-    """Return the number of nodes of the segments into which contiguous rows are divided, for GPU kernels in which each
-    warp computes one segment of a row. `n`: nodes of a row. `rows`: number of rows. The estimated time is minimised."""
+    """Return the length, in nodes, of the segments into which contiguous rows are divided, for GPU kernels in which
+    each warp computes one segment of a row. It is the length with the least estimated time. `n`: nodes of a row.
+    `rows`: number of rows."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
@@ -62,9 +63,9 @@ def row_chunk(n: int, rows: int) -> int:
 
 @lru_cache(maxsize=4096)
 def march_chunk(n: int, tiles: int) -> int:
-    """Return the number of planes of the segments into which columns of nodes are divided, for GPU kernels in which
-    each thread block computes a tile of columns plane by plane. `n`: nodes of a column. `tiles`: number of tiles. The
-    estimated time is minimised."""
+    """Return the length, in planes, of the segments into which columns of nodes are divided, for GPU kernels in which
+    each thread block computes a tile of columns plane by plane. It is the length with the least estimated time. `n`:
+    nodes of a column. `tiles`: number of tiles."""
 
     def cost(chunk: int) -> float:
         return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)

@@ -17,7 +17,8 @@ NAME = "compact"
 
 def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
     """Return the reason, as text, why the plan "compact" (the order of computation with the least memory) does not
-    support a case; None if it does. `cut`: the division of the grid among ranks; None: only the case is examined."""
+    support viscous flow in `case`; None if it does, or if the flow is inviscid. `cut`: the blocks after their division
+    among ranks; None to examine the case alone."""
     if case.gas.reynolds is None:
         return None  # there is no memory to save
     if case.axisymmetric:
@@ -41,8 +42,9 @@ class UnsuitedPlan(HiresxError):
 
 
 def check(case: Case, plan: str | None, cut: Decomposition) -> None:
-    """Raise UnsuitedPlan if `plan` is "compact" and does not support a property of `case` or of its divided grid
-    `cut`."""
+    """Raise UnsuitedPlan if `plan` is "compact" and this plan does not support a property of `case` or of its grid.
+    `plan`: the name of the requested plan, or None for the default. `cut`: the blocks after their division among
+    ranks."""
     why = obstacle(case, cut) if plan == NAME else None
     if why is not None:
         raise UnsuitedPlan(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')

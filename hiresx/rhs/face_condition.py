@@ -91,7 +91,7 @@ class FaceCondition:
         self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
-        """Set, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
+        """Store, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
         `which` (n2, n1): for each node of the patch its row in `left`, or -1; the axes are those of [k, j, i] without
         the direction normal to the face. `left` (n, 9): 3 x 3 matrices, by rows, that project a velocity onto the free
         directions."""
@@ -101,8 +101,8 @@ class FaceCondition:
         self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
 
     def areas(self, d: int, box: Range) -> np.ndarray:
-        """Return the area vectors grad(xi_d)/J (3, nk, nj, ni) of the index direction `d` at the nodes in `box`,
-        half-open index ranges (i, j, k), on the host."""
+        """Return the area vectors grad(xi_d)/J, in L^2, of the index direction `d` at the nodes in `box` as a host
+        array (3, nk, nj, ni). `box`: half-open index ranges (i, j, k) in the block, without ghost layers."""
         taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
@@ -139,12 +139,12 @@ class FaceCondition:
         fraction `share` of its size, both read from the device array `clock`."""
 
     def node(self) -> None:
-        """Set the nodes on the face according to the boundary condition, after the state was prescribed, for instance
-        initially."""
+        """Set the nodes on the face according to the boundary condition, in a state that a caller has given, for
+        instance the initial one. `stage_node` is called afterwards."""
 
     def stage_node(self) -> None:
         """Set the nodes on the face according to the boundary condition, after a stage of a time step has computed the
-        state."""
+        state, and after `node`."""
         self.node()
 
     def ghost(self) -> None:
@@ -155,16 +155,17 @@ class FaceCondition:
         flow at the wall (kernels/boundary/no_slip.h)."""
 
     def stress(self) -> None:
-        """Set the field `entropic_stress` of the regularised scheme, a symmetric tensor that spreads shocks, in the
-        ghost layers. By default every component is already mirrored at the face. This method is for conditions that
-        need other values, such as opposite signs."""
+        """Set the ghost layers of the field `entropic_stress`, a symmetric tensor by which the regularised scheme
+        spreads shocks. Only conditions that change the sign of components or rotate them implement this. Before the
+        call, the ghost layers have the values of the mirrored nodes."""
 
     def rate(self) -> None:
         """Correct the inviscid right-hand side at the nodes on the face according to the boundary condition."""
 
     def edge_rate(self, edge: int) -> None:
-        """Correct the inviscid right-hand side at one of the four edges of the boundary patch, after `rate`. `edge`:
-        twice the number of the direction along the face, plus 1 for the upper edge."""
+        """Correct the inviscid right-hand side at one of the four edges of the boundary patch, after `rate`. `edge`: 2
+        t + u. t: 0 if the first index direction of the face crosses the edge, 1 if the second does. u: 1 for the edge
+        at the upper end of this direction, else 0."""
 
     def hold(self) -> None:
         """Store, for a passive scalar s at an outflow, the right-hand side of rho s minus s times the right-hand side
@@ -175,8 +176,8 @@ class FaceCondition:
         s times the right-hand side of the density, which the outflow has set."""
 
     def keep(self, patch: Patch) -> None:
-        """Prepare this boundary condition for use in the next solver of the run, for `patch`, which has the same nodes
-        and the same table of the case. Recorded launches remain valid."""
+        """Use this boundary condition again in the next solver of the run. `patch`: the patch there that corresponds to
+        the present one, with the same nodes and the same boundary table of the case. Recorded launches remain valid."""
         self.patch = patch
         self._noted = {} if self._noted is None else self._noted
 
@@ -205,31 +206,32 @@ class FaceCondition:
 
     @property
     def function_moments(self) -> np.ndarray | None:
-        """Number, sums and sums of squares of the conservative variables that a function of the case prescribes on this
-        patch, (1 + 2 variables,). Waves are taken at one fixed time. None without such a function, or if its values are
-        neither constant nor waves."""
+        """The number of nodes, including ghost nodes where they are prescribed, and the sums and sums of squares over
+        them of the conservative variables that a function of the case prescribes on this patch, (1 + 2 variables,).
+        Waves are taken at one fixed time. None without such a function, or if its values change in time otherwise."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:
-        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms."""
+        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms: velocity,
+        temperature and scalars."""
         if self.continued:
             degree = self.primitive_degree
             self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
 
     def viscous_state(self) -> None:
-        """Set the ghost layers of the conservative state for viscous terms that are computed from it, consistent with
-        `viscous_primitives`."""
+        """Set the ghost layers of the conservative variables, for viscous terms that are computed from these instead of
+        the primitive variables. The values are consistent with those of `viscous_primitives`."""
         if self.continued:
             degree, q = self.primitive_degree, self.state.q
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called. `fluxes[direction]`
-        (variables, k, j, i): the fluxes along each index direction, with ghost layers."""
+        """Set the viscous fluxes at the nodes on the face, before `viscous_flux` is called. `fluxes[d]` (variables, k,
+        j, i): the fluxes along index direction d, with ghost layers."""
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the viscous fluxes in the ghost layers. `fluxes[direction]` (variables, k, j, i): the fluxes along each
-        index direction."""
+        """Set the ghost layers of the viscous fluxes behind the face. `fluxes[d]` (variables, k, j, i): the fluxes
+        along index direction d, with ghost layers."""
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 

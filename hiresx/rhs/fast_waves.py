@@ -22,9 +22,9 @@ STEPS, LEAST = 8.0, 2.0
 def notes(
     case: Case, decomposition: Decomposition, dt: float, profiles: Mapping[str, Callable[..., Any]] | None = None
 ) -> Iterator[str]:
-    """Yield a warning for each boundary condition whose function returns `Waves` (sums of waves in time) that have
-    fewer than 8 time steps `dt` in a period. `profiles`: functions that replace the functions of case.py with the same
-    names."""
+    """Yield a warning for each boundary condition whose function returns `Waves` (sums of waves in time) with a period
+    shorter than 8 time steps `dt` (in L / c_ref). `profiles`: functions that replace the functions of case.py with the
+    same names; None for no replacement."""
     for number, name, values in _start_values(case, decomposition, profiles):
         try:
             fastest = _fastest(values())

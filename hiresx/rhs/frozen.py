@@ -21,8 +21,9 @@ _Function = Callable[..., Any]
 
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
     """Yield a warning for each boundary condition whose function changes in time but is evaluated only once, at the
-    start. `profiles`: functions that replace the functions of case.py with the same names. The warning names the
-    parameters that cause the change, and the key of the case by which the function is evaluated at every time."""
+    start. The warning names the parameters that cause the change, and the key of the case by which the function is
+    evaluated at every time. `profiles`: functions that replace the functions of case.py with the same names; None for
+    no replacement."""
     reported = set()
     for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
         if number in reported:
@@ -46,9 +47,10 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
 def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
-    """Yield the functions of those boundary conditions whose key `steady` has the given value, for each patch: number
-    of the condition in the case, name of the function, the function, and arrays x, y, z of some nodes of the patch, all
-    of one shape. `profiles`: functions that replace the functions of case.py with the same names."""
+    """Yield, for each boundary patch whose condition has a function and the given value of the key `steady`: the number
+    of the condition in the case (from 0), the name of the function, the function, and a list of arrays x, y, z of some
+    nodes of the patch, all of one shape, in L. `profiles`: functions that replace the functions of case.py with the
+    same names; None for no replacement."""
     for number, condition, places in faces(case, decomposition, steady):
         name = getattr(condition, "function", None)
         if name is not None:
@@ -56,8 +58,9 @@ def condition_functions(
 
 
 def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tuple[int, Any, list[np.ndarray]]]:
-    """Yield those boundary conditions whose key `steady` has the given value, for each patch: number of the condition
-    in the case, its table, and arrays x, y, z of some nodes of the patch, all of one shape."""
+    """Yield, for each boundary patch whose condition has the given value of the key `steady`: the number of the
+    condition in the case (from 0), its table, and a list of arrays x, y, z of some nodes of the patch, all of one
+    shape, in L."""
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
         if number is None or getattr(patch.condition, "steady", not steady) != steady:

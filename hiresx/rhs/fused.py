@@ -21,10 +21,10 @@ class Fused(InviscidPlan):
 
     @property
     def marks(self) -> dict[str, Any]:
-        """Arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k. With them a derived
-        plan restricts the shock-capturing part of the hybrid scheme to tiles of nodes in which the shock sensor acts
-        (kernels/sensed_tiles.h). `march`: the number of planes that a thread block of the kernel that marks these tiles
-        processes. In this plan no kernel marks tiles, and the number has no effect."""
+        """Further arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k, by name. In
+        the hybrid scheme they restrict its shock-capturing part to those tiles of nodes that another kernel has marked
+        with the shock sensor (kernels/sensed_tiles.h). This plan marks no tiles, so that `march`, the number of planes
+        per thread block of that kernel, has no effect here."""
         return {"march": 1}
 
     @staticmethod
@@ -42,9 +42,9 @@ class Fused(InviscidPlan):
         return [self.sweep(d, first, self.walls)]
 
     def sweep(self, d: int, first: bool, walls: Set[str]) -> Call:
-        """Return the kernel launch that computes the inviscid terms along the index direction `d`. It also stores sums
-        of mass fluxes behind the faces `walls`. If `first` is true it sets the right-hand side, otherwise it adds to
-        it."""
+        """Return the kernel launch that computes the inviscid terms along the index direction `d`. If `first` is true
+        it sets the right-hand side, otherwise it adds to it. `walls`: names of faces, such as "imin"; behind those
+        normal to `d` the launch also stores sums of mass fluxes, which walls need for conservation."""
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {

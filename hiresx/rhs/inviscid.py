@@ -20,11 +20,14 @@ _GAS = len(GAS_CONSERVED)
 
 
 def flux_fields(layout: Layout) -> dict[str, str]:
-    """Return which fields (arrays at the nodes) the inviscid fluxes read besides the flow: a dictionary from the names
-    of kernel arguments to the names of fields. The kernel argument "fields", if the result has it, is the entropic
-    stress or pressure of the regularised scheme (`hiresx.rhs.terms.entropic_pressure`), or the values at the nodes that
-    a numerical flux declares to read, such as the jumps of the eigenvalues for `roe_h`. The kernel argument "sensor" is
-    the shock sensor of the hybrid scheme. `layout`: the fields of the run."""
+    """Return which fields (arrays at the nodes) the inviscid fluxes read besides the flow, in a run with the fields
+    `layout`: a dictionary from the name of a parameter of their kernels to the name of the field. It has at most two
+    keys:
+
+    - `fields`: the entropic stress or pressure of the regularised scheme (`hiresx.rhs.terms.entropic_pressure`), or the
+      node values that a numerical flux declares to read, such as the jumps of the eigenvalues for `roe_h`.
+    - `sensor`: the shock sensor of the hybrid scheme.
+    """
     before = "entropic_stress", "entropic_pressure", "jumps_across"
     of_flux = next((name for name in before if layout.has(name)), "flux_fields")
     read = {"fields": of_flux, "sensor": "shock_sensor"}
@@ -32,8 +35,8 @@ def flux_fields(layout: Layout) -> dict[str, str]:
 
 
 def flux_arguments(state: BlockState, d: int) -> dict[str, Any]:
-    """Return the arrays that the inviscid fluxes along the index direction `d` read besides the flow, by the names of
-    kernel arguments."""
+    """Return the device arrays of the block `state` that the inviscid fluxes along the index direction `d` read besides
+    the flow, as a dictionary from the name of a parameter of their kernels (see `flux_fields`)."""
     return {
         argument: state.array(name)[d : d + 1] if declared_field(name).directed else state.array(name)
         for argument, name in flux_fields(state.layout).items()
@@ -80,8 +83,8 @@ class InviscidPlan(ABC):
         self.late: list[Call] = self.together(behind, not early)
 
     def sums(self, d: int) -> Any:
-        """Return the array `wall_sums`, for sums of mass fluxes, if a wall normal to the index direction `d` needs it;
-        else None."""
+        """Return the device array in which the launches along the index direction `d` store sums of mass fluxes for
+        walls normal to `d`; None if the block has no such wall."""
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
@@ -96,7 +99,7 @@ class InviscidPlan(ABC):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of temporary memory per node, ghost nodes included, for a system of
+        """Return how many reals of temporary memory this plan needs per node, ghost nodes included, for the system
         `equations`."""
         return cls.work_variables
 
@@ -144,8 +147,8 @@ class Decomposed(InviscidPlan):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of temporary memory per node, ghost nodes included, for a system of `equations`.
-        The fluxes of scalars use the memory of the states on the plus side of half points."""
+        """Return how many reals of temporary memory this plan needs per node, ghost nodes included, for the system
+        `equations`. The fluxes of scalars use the memory of the states on the plus side of half points."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def launches(self, d: int, first: bool) -> list[Call]:

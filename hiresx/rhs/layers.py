@@ -47,8 +47,8 @@ def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
 
 
 def with_tiles(case: Case, whole: Decomposition) -> Case:
-    """Return `case` with sponges whose lists of block names also contain the tiles of finer levels inside these blocks.
-    `whole`: the blocks of the grid and all tiles."""
+    """Return `case` with sponges whose lists of block names also contain the tiles (boxes of refined grid) inside these
+    blocks. `whole`: the blocks of the grid and all tiles."""
     if whole.levels is None or not any(spec.blocks for spec in case.sponge):
         return case
     names = [*zip((block.name for block in whole.blocks), whole.names_of_grid, strict=True)]
@@ -144,14 +144,15 @@ def ends(spec: Sponge) -> tuple[float, float]:
 
 
 def along(axis: str, x: Any, y: Any, z: Any) -> Any:
-    """Return the coordinate along which a sponge grows: x, y or z as `axis` says, or for "r" the distance from the x
-    axis."""
+    """Return the coordinate along which a sponge grows at points with the coordinates x, y, z (numbers or arrays): x, y
+    or z as `axis` says, or for "r" the distance from the x axis."""
     return np.hypot(y, z) if axis == "r" else {"x": x, "y": y, "z": z}[axis]
 
 
 def shares(spec: Sponge, coordinate: Any) -> Any:
-    """Return the depth of positions in the sponge `spec` as a fraction of its thickness, from 0 at its start to 1 at
-    its end. `coordinate`: the coordinates along the axis of the sponge."""
+    """Return the depth of points in the sponge `spec` as a fraction of its thickness, limited to the range from 0 at
+    its start to 1 at its end. `coordinate`: the coordinate of the points along the axis of the sponge (`along`), in
+    L."""
     start, end = ends(spec)
     return np.clip((np.asarray(coordinate) - start) / (end - start), 0, 1)
 

@@ -98,13 +98,13 @@ class ModelledWall(FaceCondition):
 
     def viscous_primitives(self, w: Any) -> None:
         """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms, and read the
-        flow at the exchange nodes."""
+        flow at the exchange nodes, the nodes inside at which the wall model takes the velocity."""
         super().viscous_primitives(w)
         self._take_flow()
 
     def viscous_state(self) -> None:
-        """Set the ghost layers of the conservative state for the viscous terms, and read the flow at the exchange
-        nodes."""
+        """Set the ghost layers of the conservative variables for the viscous terms, and read the flow at the exchange
+        nodes, the nodes inside at which the wall model takes the velocity."""
         super().viscous_state()
         self._take_flow()
 
@@ -113,16 +113,16 @@ class ModelledWall(FaceCondition):
         self._launch("exchange_flow", self._box, **self._face, **self._given, **given)
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Compute the wall stress and the heat flux of the wall model from the flow at the exchange nodes. `fluxes` is
-        not used."""
+        """Compute the wall stress and the heat flux of the wall model from the flow that was last read at the exchange
+        nodes, the nodes inside at which the model takes the velocity. `fluxes` is not used."""
         count = self._given["count"]
         self._launch(
             "modelled_wall", (count, 1, 1), count=count, **self._layer, flow=self._flow, modelled=self._modelled
         )
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i), such that the flux at
-        the wall is the flux of the wall model."""
+        """Set the ghost layers of the viscous fluxes, `fluxes[d]` (variables, k, j, i) along index direction d, such
+        that the flux at the wall is the flux of the wall model."""
         flux = fluxes[self._direction]
         self._launch(
             "modelled_wall_flux", self._box, **self._face, **self._given, direction=self._inward,
@@ -142,8 +142,9 @@ class ModelledWall(FaceCondition):
         return self._modelled
 
     def temperature(self, gas: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """Return the temperature of the wall (n,) at n of its nodes, in units of the reference temperature. `gas` (n,)
-        and `velocity` (3, n): temperature and velocity of the gas there."""
+        """Return the temperature of the wall (n,) at n of its nodes, in units of the reference temperature. `gas` (n,):
+        the temperature of the gas there, in the same units. `velocity` (3, n): the velocity of the gas there, in
+        c_ref."""
         slip = velocity - self.velocity[:, None]
         return np.asarray(
             wall_temperature(cast(Spec, self.patch.condition), self._gamma, gas, (slip * slip).sum(axis=0))

@@ -69,13 +69,14 @@ class NoSlip(FaceCondition):
 
     @property
     def heat(self) -> Any | None:
-        """The given heat flux into the gas at the nodes of the wall, an array on the device for the time of the state,
-        in rho_ref c_ref^3; None if the case gives no heat flux."""
+        """The heat flux into the gas that the case gives, at the nodes of the wall, in rho_ref c_ref^3: a device array
+        (n2, n1), evaluated at the time of the last `move`; None if the case gives no heat flux."""
         return self._heat
 
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
-        """Set the weights `found` with which this wall sets the nodes on edges and corners that it shares with other
-        no-slip walls. `walls`: the mask [k, j, i] of the nodes of the patch that lie on other walls."""
+        """Store the weights `found` by which this wall sets nodes on edges and corners that it shares with other
+        no-slip walls. `walls`: a mask [k, j, i] over the nodes of the block, true on the no-slip walls that lie on
+        faces of other index directions."""
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}
@@ -94,9 +95,9 @@ class NoSlip(FaceCondition):
             values.launch(self._launch, clock, share)
 
     def node(self) -> None:
-        """Set velocity and temperature at the nodes of the wall when a state was given, such as the initial flow. The
-        velocity is that of the wall. The temperature is that of the wall or, without a given temperature, follows from
-        the nodes inside and the heat flux, which is 0 at an adiabatic wall."""
+        """Set velocity and temperature at the nodes of the wall in a state that a caller has given, for instance the
+        initial one. If the case gives no wall temperature, it is computed from the nodes inside and the given heat flux
+        (or zero)."""
         if self._temperature:
             self.stage_node()
             return
@@ -107,8 +108,8 @@ class NoSlip(FaceCondition):
         )  # fmt: skip
 
     def stage_node(self) -> None:
-        """Set velocity and, if it is given, temperature at the nodes of the wall after a stage has computed the
-        state."""
+        """Set the velocity at the nodes of the wall, and the temperature if the case gives it, after a stage of a time
+        step has computed the state."""
         area = self.state.areas[self._direction]
         self._launch(
             "no_slip_node", self._box, **self._face, **self._gas, **self._heating, temperature=self._temperature,
@@ -137,7 +138,8 @@ class NoSlip(FaceCondition):
 
     def edge_rate(self, edge: int) -> None:
         """Correct the inviscid right-hand side at one of the four edges of the wall, if a slip wall continues the face
-        there. `edge`: twice the number of the direction along the face, plus 1 for the upper edge."""
+        there. `edge`: 2 t + u. t: 0 if the first index direction of the face crosses the edge, 1 if the second does. u:
+        1 for the edge at the upper end of this direction, else 0."""
         s = self.state
         for e in self._edges:
             if (e.tangent, e.upper) == divmod(edge, 2):
@@ -148,8 +150,9 @@ class NoSlip(FaceCondition):
                 )  # fmt: skip
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i): extrapolated for a
-        given temperature, otherwise such that the heat flux at the wall has its given value or zero."""
+        """Set the ghost layers of the viscous fluxes, `fluxes[d]` (variables, k, j, i) along index direction d:
+        extrapolated for a given temperature, otherwise such that the heat flux at the wall has its given value or
+        zero."""
         if self._temperature:
             # For Couette flow between planes, a cubic for the stress doubles the errors of u, and a quartic for the
             # energy those of T.

@@ -35,8 +35,9 @@ SIGMA, STRONGER = 0.05, 10
 
 def radius(grid: Grid, repeated: Sequence[np.ndarray] | None = None) -> float:
     """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
-    nodes. Coincident nodes are counted once. `repeated`: for each block the flat indexes (n,) of the nodes that
-    coincide with earlier ones, if `repeated_nodes` has computed them before."""
+    nodes. Coincident nodes are counted once. `repeated`: the result of `repeated_nodes` for this grid, that is, for
+    each block the flat indexes (n,), without ghost layers, of nodes that coincide with earlier ones; None to compute it
+    here."""
     total, count = np.zeros(3), 0
     if repeated is None:
         repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
@@ -173,8 +174,8 @@ class Outflow:
                     self._between, self.on_host = self._program.prepare(calls), False
 
     def convection(self) -> None:
-        """Compute the means of the flow over every outflow face from the present state. All ranks must call this if
-        ranks share a face."""
+        """Compute the means of the flow over every outflow face from the present state, which a later call of this
+        object uses. All ranks must call this if ranks share a face."""
         self._sums()
         if self._between is not None:
             self._between()

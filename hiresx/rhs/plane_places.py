@@ -81,11 +81,11 @@ class PlanePlaces:
         return length
 
     def interpolation(self, nodes: np.ndarray, cubic: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the interpolation from recorded points of the plane to n other points: for each of them the numbers of
-        m recorded points, and their weights, two arrays (m, n). `nodes` (3, n): x, y, z of the points to interpolate
-        to. The weights are products of the Lagrange polynomials through the four nearest rows (the two nearest if
-        `cubic` is false; fewer if there are not as many). Raises HiresxError for the first point outside the recorded
-        plane, and if the points do not lie in a parallel plane."""
+        """Return the interpolation from the recorded points of the plane to the n points `nodes` (3, n), their
+        coordinates x, y, z in L, as two arrays (m, n): for each of the n points the numbers of m recorded points, and
+        their weights. The weights are products of Lagrange polynomials, along each axis of the plane through the four
+        nearest rows of recorded points (two if `cubic` is false; fewer if there are fewer rows). Raises HiresxError for
+        the first point outside the recorded plane, and if `nodes` do not lie in a parallel plane."""
         for d in set(range(3)) - set(self.axes):
             if (spread := float(np.ptp(nodes[d]))) > self._tolerance + _SAME * abs(nodes).max():
                 raise HiresxError(

@@ -64,7 +64,8 @@ class Planes:
 
     def read(self, first: int, last: int) -> np.ndarray:
         """Return rho, u, v, w, p of the recorded planes `first` to `last` - 1, interpolated to the n nodes of the face,
-        as an array (planes, 5, n). Raises HiresxError if an interpolated density or pressure is not positive."""
+        as an array (planes, 5, n) in the scales of the case. Raises HiresxError if an interpolated density or pressure
+        is not positive."""
         found = self.file.read(first, last, self._points)
         values = np.zeros((*found.shape[:2], self._weights.shape[1]))
         for column, weight in zip(self._columns, self._weights, strict=True):
@@ -141,8 +142,8 @@ class PrecursorInflow(GivenNodes):
         return True
 
     def prepare(self, time: float) -> None:
-        """Copy to the device those recorded planes that are needed at `time`, in L / c_ref, and start to read the next
-        ones."""
+        """Copy to the device those recorded planes that are needed at `time`, in L / c_ref, unless they are there, and
+        start to read the next ones in the background."""
         if self.is_prepared:
             return
         place = self._planes.place(time)

@@ -87,15 +87,15 @@ class InTime:
 
     @classmethod
     def together(cls, several: Sequence["InTime"]) -> "InTime":
-        """Return one object for the points of all objects in `several`, as one list of points (n,) in the order of the
-        objects. All must prescribe the same function."""
+        """Return one object that evaluates the function at the points of all objects in `several`, flattened and
+        concatenated in this order. All objects must have the same function."""
         first = several[0]
         places = [np.concatenate([np.ravel(one._places[d]) for one in several]) for d in range(len(first._places))]
         return cls(first._function, places, first._steady, first._where)
 
     def values(self, t: float) -> list[np.ndarray]:
-        """Return the values of the function at time `t` (in L / c_ref), a list of arrays that broadcast to the shape of
-        x."""
+        """Return the values of the function at time `t` (in L / c_ref), a list with an array for each quantity that it
+        returns. The arrays broadcast to the shape of the coordinates of the points."""
         if self._waves is not None:
             return at(self._waves, t)
         found = self._function(*self._places, t)
@@ -107,9 +107,9 @@ class InTime:
         return at(found, t)
 
     def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
-        """Return an object that computes the values on the device and writes them to `target` at any time. The result
-        is None if only the host can compute the values, or if they are constant in time. The amplitudes on the host are
-        freed."""
+        """Return an object that computes the values on the device and writes them to the device array `target` at any
+        time; None if the function has not returned waves, if its values are constant in time, or if there are no
+        points. The copy of the waves in host memory is freed."""
         if self._waves is None or self.fixed:
             return None
         found, self._waves = FaceWaves(backend, self._waves, target), None

@@ -201,10 +201,10 @@ class _WeightedRows:
 
 
 def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[..., Any]]) -> dict[int, Plane]:
-    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, as a dictionary by
-    the number of the boundary patch of the inflow. `whole`: the blocks of the grid. `profile`: returns, for the name of
-    a function of case.py, a function that returns rho, u, v, w, p at points x, y, z. Raises HiresxError if the span,
-    the wall or the distance of the plane do not suit the block."""
+    """Return, for each inflow of type `recycling-inflow`, the plane from which it takes its fluctuations: a dictionary
+    from the index of the boundary patch in `whole.patches`. `whole`: the blocks of the grid, not divided among ranks.
+    `profile`: maps the name of a function of case.py to a function that returns rho, u, v, w, p at points x, y, z.
+    Raises HiresxError if the span, the wall or the distance of a plane do not suit the block."""
     return {
         place: Plane(whole, patch, profile(patch.condition.function), case.gas.gamma)
         for place, patch in enumerate(whole.patches)
@@ -213,9 +213,9 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
 
 
 def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
-    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, by the number of the
-    boundary patch, with the mean flow of case.py. `whole`: the blocks of the grid. Raises HiresxError if the span, the
-    wall or the distance of a plane do not suit the block."""
+    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, like `planes`, with
+    the functions of case.py. `whole`: the blocks of the grid, not divided among ranks. Raises HiresxError if the span,
+    the wall or the distance of a plane do not suit the block."""
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 

@@ -12,10 +12,10 @@ from hiresx.rhs.inviscid import face_nodes
 
 
 def repeat_at_faces(program: Program, state: BlockState, name: str, patches: Sequence[Patch]) -> Iterator[Call]:
-    """Yield the kernel launches that fill the ghost layers of the field `name` of a block behind its physical faces.
-    The ghost nodes get the values of the nodes on the face, or of the mirrored nodes (`Field.mirrored`). `patches`: the
-    boundary patches of all blocks. Ghost nodes behind connected or patched nodes are replaced when the exchange is
-    complete."""
+    """Yield the kernel launches that fill the ghost layers of the field `name` of the block `state` behind its physical
+    faces. The ghost nodes get the values of the nodes on the face, or of the mirrored nodes if the field declares this
+    (`Field.mirrored`). `patches`: the boundary patches of all blocks. A face may have patches only in part; the later
+    exchange between blocks overwrites the ghost nodes behind the rest of it."""
     array = state.array(name)
     for face in sorted({patch.face for patch in patches if patch.block == state.index}):
         d = direction(face)

@@ -31,8 +31,7 @@ _BEHIND = 10
 
 class ScalarCondition(FaceCondition):
     """Boundary condition of passive scalar number `number` on one boundary patch, `face`. `value`: the prescribed value
-    of the case, or None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage. In
-    the descriptions of methods `direction` is the index direction normal to the face: 0, 1 or 2."""
+    of the case, or None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage."""
 
     # Whether the value is also needed in the ghosts behind the face.
     in_ghosts = False
@@ -61,7 +60,7 @@ class ScalarCondition(FaceCondition):
 
     @property
     def number(self) -> int:
-        """The number of the passive scalar, counted from 0."""
+        """The index of the scalar among the scalars of the system of equations, from 0."""
         return self._number
 
     @property
@@ -109,8 +108,8 @@ class ScalarCondition(FaceCondition):
             self._launch("scalar_ghost_state", self._box, **self._nodes, degree=degree, q=q, scalar=scalar)
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), to the ghost
-        layers."""
+        """Extrapolate the diffusive flux of the scalar normal to the face to the ghost layers. `fluxes[d]` (variables,
+        k, j, i): the viscous fluxes along index direction d, with ghost layers."""
         rows = fluxes[self._direction][self._row : self._row + 1]
         self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=self.flux_degree, w=rows)
 
@@ -138,12 +137,12 @@ class ScalarSymmetry(ScalarCondition):
     continued = False
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers behind the slip wall or plane of symmetry."""
+        """Set the scalar in the ghost layers behind the slip wall or plane of symmetry to its mirror image."""
         self._wall_ghosts()
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`, such that no scalar crosses
-        the face."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the face such that no scalar crosses the
+        face. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction d, with ghost layers."""
         self._close(fluxes)
 
 
@@ -152,7 +151,8 @@ class ScalarSymmetryPlaces(ScalarSymmetry):
     filled together with the ghost nodes of the gas."""
 
     def ghost(self) -> None:
-        """Do nothing: the ghost nodes are interpolated together with the ghost nodes of the gas."""
+        """Do nothing: the ghost nodes of the scalar are interpolated at mirrored points together with those of the
+        gas."""
         pass
 
 
@@ -174,7 +174,8 @@ class ScalarWall(ScalarCondition):
             self._hold_nodes()
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers behind the wall."""
+        """Set the scalar in the ghost layers behind the wall to its mirror image, even about the wall, or odd about its
+        value there if the case prescribes this value."""
         self._wall_ghosts()
 
     def rate(self) -> None:
@@ -189,14 +190,16 @@ class ScalarWall(ScalarCondition):
         )  # fmt: skip
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the diffusive flux of the scalar at the nodes of the wall, in `fluxes[direction]`, to zero unless its
-        value is prescribed."""
+        """Set the diffusive flux of the scalar normal to the wall at its nodes to zero, unless the case prescribes the
+        value of the scalar. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction d, with ghost
+        layers."""
         if self._given is None:
             self._launch("scalar_shut", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`: for zero flux at the wall,
-        or extrapolated if the value of the scalar is prescribed."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the wall: extrapolated if the case
+        prescribes the value of the scalar, otherwise for zero flux at the wall. `fluxes[d]` (variables, k, j, i): the
+        viscous fluxes along index direction d, with ghost layers."""
         if self._given is None:
             self._launch("scalar_behind", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
         else:
@@ -231,8 +234,8 @@ class OpenFace(ScalarCondition):
         return int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0))
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers: entering gas has the prescribed value or the value at the node on the
-        face."""
+        """Set the scalar in the ghost layers. Where gas enters they get the prescribed value, or the value at the node
+        on the face if the case prescribes none."""
         s = self.state
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,
@@ -266,17 +269,19 @@ class SubsonicOpenFace(OpenFace):
         self._launch(kernel, self._box, **self._face, transported=transported, q=q, scalar=scalar, **row)
 
     def viscous_primitives(self, w: Any) -> None:
-        """Set the ghost layers of the scalar in `w` (variables, k, j, i), the primitive variables of the viscous
-        terms."""
+        """Set the ghost layers of the scalar in `w` (variables, k, j, i), the primitive variables of the viscous terms,
+        for zero derivative of the diffusive flux along the grid line at the face."""
         self._close_subsonic("subsonic_scalar", w=w[self._row : self._row + 1])
 
     def viscous_state(self) -> None:
-        """Set the ghost layers of the conservative variable rho s of the scalar, for the viscous terms."""
+        """Set the ghost layers of the conservative variable rho s of the scalar for the viscous terms, for zero
+        derivative of the diffusive flux along the grid line at the face."""
         self._close_subsonic("subsonic_scalar_state")
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]` (variables, k, j, i), such
-        that its derivative along the grid line is zero at the face."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the face such that its derivative along
+        the grid line is zero at the face. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction
+        d."""
         metrics = {"m": self.state.areas[self._direction], "jacobian": self.state.jacobian}
         rows = fluxes[self._direction][self._row : self._row + 1]
         self._close_subsonic("subsonic_scalar_flux", **metrics, flux=rows)
@@ -288,8 +293,8 @@ class ScalarSupersonicOutflow(OpenFace):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the diffusive flux of the scalar, in `fluxes[direction]`, computed from the
-        extrapolated flow."""
+        """Set the ghost layers of the diffusive flux of the scalar normal to the face, computed from the extrapolated
+        flow. `fluxes[d]` (variables, k, j, i): the viscous fluxes along index direction d, with ghost layers."""
         self._leaving_flux(fluxes[self._direction][self._row : self._row + 1], 1, self._inverse_reynolds)
 
 
@@ -325,10 +330,9 @@ class LeaningAxis(WithTheGas):
     flux_degree = 2
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Extrapolate the diffusive flux of the scalar to the ghost layers behind the axis, along the index direction
-        normal to the face, by parabolas. `fluxes`: for each index direction i, j, k the viscous fluxes along it, an
-        array (variables, k, j, i) with ghosts; its first axis has the three components of the momentum, the energy and
-        then each scalar."""
+        """Extrapolate the diffusive flux of the scalar normal to the axis to the ghost layers behind the axis, by
+        parabolas. `fluxes[d]` (variables, k, j, i): the viscous fluxes of momentum (3 components), energy and each
+        scalar along index direction d, with ghost layers."""
         ScalarCondition.viscous_flux(self, fluxes)
 
 
@@ -363,9 +367,9 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
 
 
 def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[ScalarCondition]:
-    """Yield the boundary conditions of all passive scalars on one boundary face of the gas. `function(name, given)`:
-    returns the function of x, y, z, t that prescribes the scalar `name`, from the function of case.py called
-    `given`."""
+    """Yield the boundary conditions of all passive scalars, and of the variables of a turbulence model, on one boundary
+    face of the gas. `function(name, given)`: returns the function of x, y, z, t for the scalar called `name`, where the
+    case gives the name `given` of a function of case.py."""
     case, spec = face.case, face.patch.condition
     assert spec.kernel is not None  # `check` has ensured this
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)
@@ -392,7 +396,9 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
 
 
 def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
-    """Return the kernel launches that relax the passive scalars to their prescribed values in the sponge `layer`."""
+    """Return the kernel launches, one for each passive scalar, that add the source term of the sponge `layer` of one
+    block to its right-hand side: towards the value in the table of the sponge of `case`, or without a value there such
+    that the mass which the sponge adds or takes has the scalar of the node."""
     of_gas, scalars = layer.call, case.sponge[layer.number].scalars
     alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [

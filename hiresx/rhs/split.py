@@ -78,9 +78,9 @@ class SplitFused(Fused):
 
     @property
     def marks(self) -> dict[str, Any]:
-        """Arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k. `march`: the number
-        of planes along k that a thread block of the split form processes. `tiles`: in the hybrid scheme, the field that
-        marks the tiles in which the sensor acts."""
+        """Further arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k, by name.
+        `march`: the number of planes along k that a thread block of the split form processes. `tiles`: in the hybrid
+        scheme, the device array of the field that marks the tiles in which the sensor acts."""
         tiles = self.state.array("sensed_tiles")
         return {"march": self._planes_of_chunk} | ({} if tiles is None else {"tiles": tiles})
 

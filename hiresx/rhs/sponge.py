@@ -26,8 +26,9 @@ def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice
 
 
 def layer_reals(spec: Any, block: Any) -> int:
-    """Return the number of reals that the sponge of the table `spec` stores in `block`: sigma at each of its points,
-    and the state towards which the flow is forced, either once or at each point."""
+    """Return the number of reals that the sponge of the table `spec` of the case stores in `block`, at the points of
+    the smallest index box that contains the sponge: the strength sigma at each point, and the state towards which the
+    flow is forced, either once or at each point."""
     share, box = share_and_box(spec, block)
     if box is None or not (spec.blocks is None or block.name in spec.blocks):
         return 0

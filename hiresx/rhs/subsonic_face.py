@@ -21,7 +21,7 @@ class SubsonicFace(FaceCondition):
         self._launch("subsonic_ghost_state", self._box, **self._face, q=self.state.q)
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i), such that their
-        derivative along the grid line is zero at the face."""
+        """Set the ghost layers of the viscous fluxes, `fluxes[d]` (variables, k, j, i) along index direction d, such
+        that their derivative along the grid line is zero at the face."""
         s, d = self.state, self._direction
         self._launch("subsonic_flux", self._box, **self._face, m=s.areas[d], jacobian=s.jacobian, q=s.q, flux=fluxes[d])

@@ -49,10 +49,10 @@ def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
 def shares(
     size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
 ) -> list[CornerShares | None]:
-    """Return, for each of the no-slip walls `patches` of a block, the weights with which it sets the nodes where
-    several no-slip walls meet; None for a wall that meets no other. `size` (ni, nj, nk): the numbers of nodes of the
-    block. `strides`: the strides of its arrays with ghost layers. `holds`: for each wall, whether its temperature is
-    given."""
+    """Return, for each of the no-slip walls `patches` of a block, the weights (`CornerShares`) by which it sets the
+    nodes where several no-slip walls meet; None for a wall that meets no other. `size` (ni, nj, nk): the numbers of
+    nodes of the block. `strides` (i, j, k): the strides of its arrays with ghost layers, in numbers. `holds`: for each
+    wall, whether the case gives its temperature."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
     # In the order in which the conditions write their nodes.
@@ -93,10 +93,10 @@ def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.nda
 
 
 def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
-    """Set the entries of `near` to 0 for neighbouring nodes that lie on another wall, since these have the values of
-    that wall, and return `near`. `near` (2, 2, n2, n1): the entry "near" of the result of
-    `hiresx.rhs.wall_ends.wall_arguments` for the wall `patch`, on the host. `walls`: the mask [k, j, i] of the nodes of
-    the other walls."""
+    """Set entries of `near` to 0 in place, and return it. `near` (2, 2, n2, n1): for each node of the wall `patch`, 1
+    or 0 for whether differences along the wall may use the neighbouring node (`hiresx.rhs.wall_ends.wall_arguments`),
+    here as a host array. The entries that become 0 are those of neighbours on another wall, whose values they have.
+    `walls`: the mask [k, j, i] of the nodes of the other walls."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
     for sides, axis in zip(near, (1, 0), strict=True):

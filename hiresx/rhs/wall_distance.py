@@ -98,8 +98,8 @@ class WallSearch:
 
 
 def wall_facets(whole: Decomposition) -> np.ndarray:
-    """Return the corners of the triangles into which all walls of the grid `whole` are divided, (facets, 3, 3): facet,
-    corner, coordinate. Raises HiresxError if the grid has no wall."""
+    """Return the corners of the triangles into which all walls of the grid `whole` are divided, an array (n, 3, 3) over
+    triangle, corner and coordinate (x, y, z in L). Raises HiresxError if the grid has no wall."""
     masks = _wall_nodes(whole)
     if not masks:
         raise _no_wall(f"the field {FIELD}")
@@ -107,8 +107,8 @@ def wall_facets(whole: Decomposition) -> np.ndarray:
 
 
 def images(whole: Decomposition) -> list[Motion]:
-    """Return the motions from a point to its periodic images in the grid `whole`. The distance of a point to the walls
-    is the smallest of the distances of these images. The first one is the identity. The others are products of the
+    """Return the motions that map a point to its periodic images in the grid `whole`. The distance of a point to the
+    walls is the least of the distances of its images. The first motion is the identity. The others are products of the
     motions of periodic connections, in which each motion or its inverse occurs at most once."""
     generators: list[Motion] = []
     for c in whole.connections:

@@ -21,11 +21,11 @@ _GO_ON = ("patched", "pole")
 
 
 def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decomposition) -> dict[str, Any]:
-    """Return the arguments, by name, that every kernel along the no-slip wall `patch` needs besides its nodes. `cut`:
-    the division of the grid among ranks. n1 and n2 are the numbers of nodes of the patch along the two directions of
-    the face. m1 and m2 are the area vectors along these directions. `near` (2, 2, n2, n1) is 1 where the wall continues
-    to the neighbouring node, and 0 where it does not. The first axis of `near` is the direction along the face (1, 2),
-    the second the side: lower, then higher index."""
+    """Return the parameters that every kernel along the no-slip wall `patch` needs besides its nodes, by name. `cut`:
+    the blocks after their division among ranks. `n1`, `n2`: the numbers of nodes of the patch along the two index
+    directions of the face. `m1`, `m2`: the area vectors of these directions. `near` (2, 2, n2, n1): 1 where the wall
+    continues to the neighbouring node, else 0; the first axis is the direction along the face, the second the side
+    (lower index, then higher)."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
     near = np.zeros((2, 2, n2, n1))
@@ -41,9 +41,10 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 
 def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
-    """Return how many nodes along the normal of the no-slip wall `patch` its conservative closure corrects: 3, or 1 if
-    another no-slip wall is fewer than eight nodes away (`closing_wall` of kernels/boundary/no_slip.h). `cut`: the
-    division of the grid among ranks."""
+    """Return how many nodes along the normal of the no-slip wall `patch` take part in the correction of the right-hand
+    side that conserves mass: 3 (the nodes 0, 1 and 3 from the wall), or 1 (the node on the wall) if the block has fewer
+    than eight nodes in this direction and another no-slip wall on the opposite face (`closing_wall` of
+    kernels/boundary/no_slip.h). `cut`: the blocks after their division among ranks."""
     d = direction(patch.face)
     opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]
     crowded = state.size[d] < 8 and any(p.condition.kernel == _NO_SLIP for p in opposite)
@@ -65,8 +66,8 @@ class SlipEdge(NamedTuple):
 
 
 def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[SlipEdge]:
-    """Yield the edges at which a slip wall on the same face continues the no-slip wall `patch`. `cut`: the division of
-    the grid among ranks."""
+    """Yield the edges at which a slip wall on the same face of the block continues the no-slip wall `patch`. `cut`: the
+    blocks after their division among ranks."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     for tangent, (e, other) in enumerate(zip(tangents, tangents[::-1], strict=True)):
         for upper in (False, True) if e in state.active else ():

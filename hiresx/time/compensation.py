@@ -12,17 +12,20 @@ def update_call(
     program: Program, state: BlockState, kernel: str, extent: tuple[int, int, int] | None,
     beside: Mapping[str, Any] | None = None, /, **arguments: Any,
 ) -> Call:  # fmt: skip
-    """Return the launch of the kernel called `kernel`, which updates the state at the end of a stage, over the points
-    `extent` with the named `arguments`. If the block stores the rounding errors of its state, return the launch of the
-    kernel with compensated summation instead, which also gets the arguments `carry` and `beside`."""
+    """Return the launch of the kernel called `kernel`, which updates the state of the block `state` at the end of a
+    stage. `extent`: the numbers of points of the launch; None for kernels that have none. `arguments`: the arguments of
+    the kernel, by name. If the block stores the rounding errors of its state (`state.carry`), the launch is that of the
+    kernel with compensated summation, `carried_` + `kernel`, which gets this array and the further arguments
+    `beside`."""
     if state.carry is None:
         return program.call(kernel, extent, **arguments)
     return program.call(f"carried_{kernel}", extent, **arguments, carry=state.carry, **(beside or {}))
 
 
 def rounding_shares(factors: Sequence[float]) -> list[float]:
-    """Return, for each stage of a Runge-Kutta step, the fraction of its rounding error that remains at the end of the
-    step: the product of the weights of the previous state in all later stages. `factors`: these weights."""
+    """Return, for each stage of a Runge-Kutta step, by what factor its rounding error is contained in the result of the
+    step: the product of the weights that the later stages give to the state before them. `factors`: this weight for
+    each stage."""
     shares = [1.0]
     for factor in reversed(factors[1:]):
         shares.insert(0, shares[0] * factor)

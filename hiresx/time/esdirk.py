@@ -12,7 +12,7 @@ from hiresx.time.step_control import ControlledStages
 
 
 def row(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
-    """Return one row of a Butcher tableau as exact fractions. `pairs`: numerator and denominator of each entry."""
+    """Return one row of a Butcher tableau as exact fractions. `pairs`: (numerator, denominator) of each entry."""
     return tuple(Fraction(*pair) for pair in pairs)
 
 
@@ -49,13 +49,14 @@ class Esdirk(ControlledStages):
         self.error_order = self.order
 
     def prepare(self, system: System) -> None:
-        """Allocate the vectors for the rates of change of the stages."""
+        """Allocate the vectors for the rates of change of the stages. `system`: the flow equations, which provide the
+        vectors."""
         self._rates = [system.vector() for _ in self.tableau.a]
 
     def estimate(self, system: System) -> bool:
         """Compute the estimated error of the step, the difference between the new states of the scheme and of the
-        embedded scheme, and store it in the vector `_work` of this integrator. Return True, since there is an estimate
-        for every step."""
+        embedded scheme, and store it in the attribute `_work`, a vector. Return True, since there is an estimate for
+        every step."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)
@@ -68,8 +69,9 @@ class Esdirk(ControlledStages):
         return True
 
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step by solving one stage after the other, and return the result of each stage. The vectors `_start`
-        and `_x` of this integrator contain the state before the step and receive the state after it."""
+        """Make a step of the size `system.dt` by solving one stage after the other, and return the result of each
+        solved stage. The attribute `_start` contains the state before the step, and `_x` the state after it on
+        return."""
         gamma, dt, found = float(self.tableau.gamma), system.dt, []
         over_time = 1 / (gamma * dt)
         system.rates(self._start, system.time, self._rates[0])
@@ -90,8 +92,9 @@ class Esdirk(ControlledStages):
 
 def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
     """Return the weights of the rates of change of earlier stages in the initial guess of stage number `stage` (from
-    0). With these weights the polynomial through the rates of the first stage and of the last two is integrated from 0
-    to the time of the stage. `times`: the times of the stages, as fractions of the step."""
+    0), as a dictionary from the number of the earlier stage. By these weights, the polynomial through the rates of the
+    first stage and of the last two before `stage` is integrated from the start of the step to the time of the stage;
+    they are to be multiplied by the size of the step. `times`: the times of the stages, as fractions of the step."""
     chosen = sorted({0, *range(max(stage - 2, 0), stage)})
     found = {}
     for m in chosen:

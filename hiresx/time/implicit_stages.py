@@ -84,8 +84,8 @@ class Stages(ImplicitIntegrator):
         )
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the equations `system` and the operators `linearised` that Newton's method needs, and allocate the
-        vectors. It is called before the first step."""
+        """Store the operators `linearised` that Newton's method needs, and allocate vectors of the equations `system`.
+        It is called before the first step."""
         self._linear = self.linearised = linearised
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
@@ -104,12 +104,13 @@ class Stages(ImplicitIntegrator):
 
     @abstractmethod
     def advance(self, system: System) -> list[Solved]:
-        """Make a step from the state in the vector `_start` of this integrator, store the new state in its vector `_x`,
-        and return the result of each stage."""
+        """Make a step from the state in the attribute `_start`, store the new state in the attribute `_x`, and return
+        the result of each stage. An integrator that makes a step shorter than `system.dt` stores its size there."""
 
     def two_stages(self, system: System) -> list[Solved]:
         """Make a step of second order that needs no earlier step, by the diagonally implicit scheme of two stages of
-        Alexander (1977), and return the result of each stage."""
+        Alexander (1977), and return the result of each stage. The attribute `_start` contains the state before the
+        step, and `_x` the state after it on return."""
         over_time = 1 / (ALEXANDER * system.dt)
         system.copy(self._start, self._x)
         system.combine(over_time, self._start, 0.0, self._constant)
@@ -122,14 +123,15 @@ class Stages(ImplicitIntegrator):
     # ---- a stage
 
     def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
-        """Solve the equations of a stage at `time` by Newton's method: R(x) - `over_time` x + c = 0. The vector
-        `_constant` contains c. The vector `_x` contains the initial guess, and afterwards the solution. Return how the
-        iteration went.
+        """Solve the equations of a stage, R(x) - `over_time` x + c = 0 with the boundary conditions at `time`, by
+        Newton's method. `over_time`: a number divided by the time step. The attribute `_constant` contains c. The
+        attribute `_x` contains the initial guess, and on return the solution. Return how the iteration went.
 
-        The iteration ends when the residual has dropped by the factor `implicit.newton_drop` of the case. If the case
-        does not have this key, it ends when the residual is `of_guess` times the residual of the initial guess, which
-        is a measure of the error in time; the drop is then at most `usual_drop`. Raises FloatingPointError, on all
-        ranks, if no solution is found.
+        The iteration ends when the residual has dropped, from its value for the state at the start of the step, by the
+        factor `implicit.newton_drop` of the case. Without this key it ends when the residual is `of_guess` times the
+        residual of the initial guess, which is a measure of the error in time, or when it has dropped by the factor
+        `usual_drop`, an attribute of the class. It also ends at the level of round-off and after
+        `implicit.newton_steps` steps. Raises FloatingPointError, on all ranks, if no solution is found.
         """
         linear, settings = self._linear, self._linear.settings
         linear.unsteady(time, over_time, self._constant)

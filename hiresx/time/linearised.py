@@ -70,14 +70,14 @@ class Linearised(ABC):
 
     @abstractmethod
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
-        """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
-        conditions at `time`, so that their zero is the solution of an implicit step. `over_time`: the coefficient of
-        the unknown state in the discrete time derivative. `constant`: the part that depends on earlier states."""
+        """Let all later calls use R(x) - `over_time` x + `constant`, with the boundary conditions at `time`, in place
+        of the rates of change R(x), so that its zero is the solution of an implicit step. `over_time`: the coefficient
+        of the unknown state in the discrete time derivative. `constant`: the part that depends on earlier states."""
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
         """Compute f(x), the change of the state x by a short explicit step with boundary conditions, and store it in
-        `into`. This overwrites the current state of the blocks."""
+        `into`. The blocks, whose memory is used for this, no longer contain the current state afterwards."""
 
     @abstractmethod
     def rates(self, change: Vector, into: Vector) -> None:
@@ -86,14 +86,15 @@ class Linearised(ABC):
 
     @abstractmethod
     def assemble(self, x: Vector, over_cfl: float) -> None:
-        """Compute the matrix blocks of 1/c - df/dx at the state x, for the first-order scheme. `over_cfl`: 1/c, where c
-        is the pseudo-time step divided by the explicit step. f(x): the change of the state x by a short explicit step
-        (`change`)."""
+        """Compute and store the matrix blocks of 1/c - df/dx at the state x, with the first-order scheme, for
+        `precondition`. `over_cfl`: 1/c, where c is the pseudo-time step divided by the explicit step. f(x): the change
+        of the state x by a short explicit step (`change`)."""
 
     @abstractmethod
     def precondition(self, right: Vector, into: Vector) -> None:
-        """Solve the linear equations with the first-order matrix blocks approximately, by sweeps from the initial guess
-        0. `right`: the right-hand side. `into`: the solution."""
+        """Solve approximately the linear equations with the matrix blocks that `assemble` has stored, by sweeps over
+        the grid from the initial guess 0. `right`: the right-hand side. `into`: the vector that receives the
+        solution."""
 
     @abstractmethod
     def check_blocks(self) -> None:
@@ -107,12 +108,13 @@ class Linearised(ABC):
 
     @abstractmethod
     def show(self, rates: Vector) -> None:
-        """Store the largest magnitude of the components of the vector `rates` at each node in the field `residual`, in
-        steady runs."""
+        """Store the largest magnitude among the components of the vector `rates` at each node in the field `residual`,
+        which steady runs have for output."""
 
     @abstractmethod
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
-        """Return the component of the vector `rates` that is largest in its norm, with its block, node and equation."""
+        """Return the largest magnitude among the components of the vector `rates`, scaled as in its norm, with the
+        block, node and equation of this component."""
 
 
 def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:
@@ -154,8 +156,8 @@ class ImplicitIntegrator(Integrator):
 
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the equations `system` and the operators `linearised` that Newton's method needs, and allocate the
-        vectors. It is called before the first step."""
+        """Store the operators `linearised` that Newton's method needs, and allocate vectors of the equations `system`.
+        It is called before the first step."""
 
 
 class Steady(ImplicitIntegrator):
@@ -170,5 +172,5 @@ class Steady(ImplicitIntegrator):
         return super().needed_fields(case) | {"residual": 1}
 
     def look_again(self, system: System) -> None:
-        """Compute the residual of the current state again, because boundary values have changed between two steps. All
-        ranks must call this."""
+        """Compute the residual of the current state again, after a caller has changed boundary values between two
+        steps. All ranks must call this."""

@@ -23,17 +23,17 @@ def newton_step(
     accepts: Callable[[float], bool],
     drop: float,
 ) -> tuple[float, float, float, int] | None:
-    """Make one step of Newton's method: solve the linear equations with the right-hand side `f` by `solve`, store the
-    solution in `direction`, and set `trial` to x + share `direction`.
+    """Make one step of Newton's method from the state x: solve the linear equations with the right-hand side `f` by
+    `solve`, store the solution in `direction`, and set `trial` to x + s `direction`. s is at first the largest share,
+    at most 1, that `linear.admissible_share` permits. It is halved until `accepts(residual())` is True.
 
-    The linear iteration ends when the linear residual has fallen to `drop` times its initial value. `product`: a
-    function that computes products with the matrix. `linear`: the operators, whose matrix blocks are the
-    preconditioner. The share is at first the largest admissible one, at most 1. It is halved until `accepts` returns
-    True for the `residual` of `trial`.
+    `product(v, into)`: computes the product of the matrix with a vector. `linear`: the operators, whose matrix blocks
+    are the preconditioner. `drop`: the factor by which the linear residual must fall, less than 1. `residual()`:
+    returns the nonlinear residual of the state in `trial`.
 
-    Return the share, the residual of `trial`, the final linear residual divided by the initial one, and the number of
-    products, or None if no share is accepted. Raises HiresxError for singular matrix blocks. All ranks must call
-    this.
+    Return s, the residual of `trial`, the final linear residual divided by the initial one, and the number of products,
+    or None if no share is accepted or the linear equations have no finite solution. Raises HiresxError for singular
+    matrix blocks. All ranks must call this.
     """
     try:
         left, products = solve(product, linear.precondition, f, drop, direction)

@@ -65,8 +65,9 @@ class System(ABC):
     @property
     @abstractmethod
     def earlier(self) -> Sequence[Earlier]:
-        """The previous time steps, the latest first: as many as the integrator's `history` requires, or fewer after a
-        new state was set."""
+        """The previous time steps, each with the state at its start and its size, the latest first: as many as the
+        integrator's `history` requires, or fewer at the start of a run and after the state was replaced from
+        outside."""
 
     # ---- vectors
 
@@ -133,12 +134,13 @@ class System(ABC):
 
     @abstractmethod
     def accept(self, x: Vector, time: float) -> None:
-        """Set the state to x, with the boundary conditions at `time` applied to the nodes on physical faces."""
+        """Set the state of the blocks to x, and then the nodes on physical faces by the boundary conditions at
+        `time`."""
 
     @abstractmethod
     def rates(self, x: Vector, time: float, into: Vector) -> None:
-        """Compute R(x, time), the right-hand side of the state x with the boundary conditions at `time` applied, and
-        store it in the vector `into`."""
+        """Compute R(x, time), the right-hand side of the flow equations for the state x after the boundary conditions
+        at `time` are applied, and store it in the vector `into`."""
 
     # ---- boundary conditions
 
@@ -160,10 +162,11 @@ class System(ABC):
         into: Vector,
         size: float | None = None,
     ) -> None:
-        """Compute the derivative of `function(x, into)` at x in the direction `change`, by a one-sided difference, and
-        store it in `into`. `value`: the function at x. The difference in x has the norm of x (`size`, if it is known)
-        times the square root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004) 357,
-        eq. (14)."""
+        """Compute the derivative of `function` at x in the direction `change`, by a one-sided difference, and store it
+        in `into`. `function(x, into)`: computes a vector from x. `value`: its result at x. The perturbation of x along
+        `change` has the norm of x times the square root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of
+        Computational Physics 193 (2004) 357, eq. (14). `size`: the norm of x if the caller knows it; None to compute it
+        here."""
         length = self.norm(change)
         if length == 0.0:
             self.copy(change, into)

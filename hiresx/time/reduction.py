@@ -26,9 +26,9 @@ NORMS = QUANTITIES * THREADS
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
-    """Return the number of reals that the reductions (sums and extrema over nodes) of a block need in addition to its
-    temporary array. `size`: the numbers of nodes (ni, nj, nk). `work_reals`: the number of reals in the temporary
-    array."""
+    """Return the number of reals that a block must allocate for its reductions (sums and extrema over nodes): 0 if they
+    fit into its temporary array. `size`: the numbers of nodes (ni, nj, nk). `work_reals`: the number of reals in the
+    temporary array."""
     needed = max(QUANTITIES, 2 * pieces(size)) * size[0] * size[1]
     return 0 if work_reals >= needed else needed
 

@@ -40,8 +40,8 @@ MOST_SAMPLES = 16
 
 
 def new_clock() -> np.ndarray:
-    """Return a device clock of zeros, a one-dimensional float64 array in the layout of `DeviceClock`, with space for
-    the times of samples behind it."""
+    """Return a host array of zeros with the layout of the clock on the device: float64, first the entries that
+    `DeviceClock` numbers, then space for the times of samples."""
     return np.zeros(DeviceClock.PASSED + 2 * MOST_SAMPLES)
 
 
@@ -55,7 +55,8 @@ class StepClock:
         self._known_values: tuple[float, float] | None = None
 
     def put(self, time: float, dt: float) -> None:
-        """Set the current step on the device: it begins at `time` and has the size `dt`, both in L / c_ref."""
+        """Write the current step to the clock on the device: it begins at `time` and has the size `dt`, both in L /
+        c_ref."""
         if (time, dt) != self._known_values:
             clock = new_clock()
             clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
@@ -63,9 +64,9 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """Set the current step on the device, which begins at `time` and has the size `dt` (both in L / c_ref), and
-        mark this time as the time of a sample. `slot`: the position at which the sample is stored. The sampling
-        interval ends at this time; the next one starts at `begins`."""
+        """Write the step that has just ended at `time` to the clock on the device, with its size `dt`, and mark that a
+        sample is taken at this time. `begins`: the time at which the sampling interval after it starts. `slot`: the
+        index at which the device stores the sample. Times are in L / c_ref."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot
@@ -73,12 +74,11 @@ class StepClock:
         self.set(clock)
 
     def set_known(self, time: float, dt: float) -> None:
-        """Record on the host that the clock on the device is at `time`, after a step of size `dt`, both in L /
-        c_ref."""
+        """Tell this object, without a copy, that the clock on the device already contains the start `time` and the size
+        `dt` of a step, both in L / c_ref."""
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
-        """Copy `clock`, a one-dimensional float64 array in the layout of `DeviceClock`, to the device, before steps
-        whose size the device chooses."""
+        """Copy the host array `clock`, in the layout of `new_clock`, to the clock on the device."""
         self._backend.copy(self.array, self._backend.to_device(clock))
         self._known_values = None

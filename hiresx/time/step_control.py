@@ -49,13 +49,13 @@ class ControlledStages(Stages):
 
     @abstractmethod
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step of the present size, and return the result of each stage. The vectors `_start` and `_x` of this
-        integrator contain the state before the step and receive the state after it."""
+        """Make a step of the size `system.dt`, whatever its error, and return the result of each stage. The attribute
+        `_start` contains the state before the step, and `_x` the state after it on return."""
 
     @abstractmethod
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step whose new state is in the vector `_x` of this integrator, store it in
-        the vector `_work`, and return whether there is an estimate."""
+        """Compute the estimated error of the step that led to the state in the attribute `_x`, store it in the
+        attribute `_work`, a vector, and return whether there is an estimate."""
 
     def _error(self, system: System) -> float | None:
         """Return the estimated error of the step, divided by the norm of the state at its start, if there is an
@@ -63,9 +63,10 @@ class ControlledStages(Stages):
         return system.norm(self._work) / system.norm(self._start) if self.estimate(system) else None
 
     def advance(self, system: System) -> list[Solved]:
-        """Make a step, repeated with a smaller size as long as its error exceeds the tolerance, and return the result
-        of each stage. The vectors `_start` and `_x` of this integrator contain the state before the step and receive
-        the state after it."""
+        """Make a step, repeated with a smaller size as long as its error exceeds the tolerance of the case, and return
+        the result of each stage, including those of repeated steps. `system.dt` becomes the size of the accepted step.
+        The attribute `_start` contains the state before the step, and `_x` the state after it on return. Raises
+        FloatingPointError, on all ranks, if no solution is found or the error does not fall."""
         if self._linear.settings.tolerance is None:
             return self.solve_step(system)
         try:

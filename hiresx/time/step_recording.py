@@ -56,15 +56,15 @@ class Sampler(Protocol):
 
     @property
     def room(self) -> int:
-        """Number of samples of the flow for which the device has free memory."""
+        """Number of further samples of the flow for which the device has memory."""
 
     @property
     def slot(self) -> int:
         """Index of the first free sample in the memory of the device."""
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
-        """Record the times of samples that the device has taken. `samples`: for each the number of steps of the run
-        before it, and its time in L / c_ref."""
+        """Tell this object which samples the device has taken. `samples`: for each the number of steps of the run up to
+        it, and its time in L / c_ref."""
 
 
 class StepRecording:

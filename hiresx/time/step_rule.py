@@ -19,9 +19,9 @@ def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float
 
 
 def step_towards(left: float, wanted: float) -> float:
-    """Return the size of the next time step towards a time that is `left` away, if the flow permits steps of size
-    `wanted`. It is `left`, or half of it, if that exceeds `wanted` by at most a thousandth; otherwise it is `wanted`.
-    If `wanted` is NaN, so is the result."""
+    """Return the size of the next time step towards a time that is `left` away, in L / c_ref. `wanted`: the step size
+    that the flow permits, which may be exceeded by a thousandth. The result is `left` if this is permitted, else half
+    of `left` if that is permitted, else `wanted`. If `wanted` is NaN, so is the result."""
     most = (1 + LONGER) * wanted
     if left <= most:
         return left
@@ -29,8 +29,8 @@ def step_towards(left: float, wanted: float) -> float:
 
 
 def steps_towards(left: float, wanted: float) -> int:
-    """Return the number of time steps, of the sizes that `step_towards` chooses, to a time that is `left` away, if
-    `wanted` stays constant."""
+    """Return the number of time steps, of the sizes that `step_towards` chooses, to a time that is `left` away, in L /
+    c_ref. `wanted`: the step size that the flow permits, in L / c_ref, assumed constant."""
     most = (1 + LONGER) * wanted
     return 1 if left <= most else 2 + max(0, math.ceil((left - 2 * most) / wanted))
 

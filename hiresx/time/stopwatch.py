@@ -61,8 +61,8 @@ class Stopwatch:
         return self._free.pop() if self._free else self._backend.event()
 
     def collect(self, everything: bool = False) -> None:
-        """Add the elapsed times of finished parts to the sums, if many are pending, or always if `everything` is
-        true."""
+        """Add the measured times of finished parts of steps to their sums, which waits for the device. Does nothing if
+        `everything` is false and few times are outstanding."""
         if not everything and len(self._pending) < PENDING:
             return
         self._backend.synchronize()

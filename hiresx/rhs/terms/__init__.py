@@ -105,8 +105,8 @@ def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> l
 
 
 def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
-    """Raise HiresxError if the numerical flux called `flux` reads node data, declared in its header, that none of the
-    `terms` computes."""
+    """Raise HiresxError if the header of the numerical flux called `flux` declares that the flux reads values at the
+    nodes which none of the `terms` computes."""
     count = kernels.trait("flux", flux, FLUX_FIELDS, silent=0)
     if count and not any({FLUX_FIELDS, JUMPS_ACROSS} & {*term.gives} for term in terms):
         raise HiresxError(
@@ -118,8 +118,9 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps in an order in which each follows all steps that produce its inputs. Otherwise their order is
-    not changed. Raises ValueError for an input that no step produces, and for a circular dependency."""
+    """Return the `steps` in an order in which each follows all steps that compute a field that it reads (`Step.gives`,
+    `Step.needs`). Where this leaves a choice, the given order is kept. Raises ValueError for a field that no step
+    computes, and for a circular dependency."""
     left, found = list(steps), []
     given = {what for step in steps for what in step.gives}
     for step in steps:

@@ -27,8 +27,9 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
 
 
 def acceleration(case: Case, state: BlockState) -> dict[str, Any]:
-    """Return the arguments, by name, of kernels that need the acceleration of the body force of `case`, in c_ref^2 / L.
-    The argument `kept` is None unless the force keeps a mass flow constant."""
+    """Return the parameters of kernels that need the acceleration of the body force of `case` in the block `state`, by
+    name: `ax`, `ay`, `az`, the given acceleration in c_ref^2 / L; `kx`, `ky`, `kz`, 1 for the axis along which a mass
+    flow is kept constant, else 0; and `kept`, the device array of the acceleration that keeps it, or None."""
     force = case.body_force
     given, axis = ((0.0, 0.0, 0.0), "") if force is None else (force.acceleration, force.axis)
     numbers = zip(("ax", "ay", "az", "kx", "ky", "kz"), (*given, *(a == axis for a in "xyz")), strict=True)

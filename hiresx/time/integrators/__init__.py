@@ -15,8 +15,9 @@ from hiresx.time.integrator import Integrator
 
 
 def integrator(name: str) -> Integrator:
-    """Return a new time integrator called `name`: an instance of the class in the file of this name. Raises TypeError
-    for a file that does not define exactly one such class."""
+    """Return a new time integrator called `name`, the value of `time.integrator` in a case: an instance of the class in
+    the file of this name in hiresx/time/integrators. Raises TypeError if the file does not define exactly one such
+    class."""
     return _class(name)()
 
 
@@ -49,7 +50,8 @@ def check_integrator(case: Case, scheme: Integrator) -> None:
 
 
 def viscous_limit(case: Case) -> float:
-    """Return the largest stable `time.viscous_cfl` of the integrator of a case, with its viscous differences."""
+    """Return the largest stable `time.viscous_cfl` for the integrator and the order of the viscous differences of
+    `case`."""
     share = largest_diffusion(DIFFERENCE_REACH) / largest_diffusion(case.stencil.difference_reach)
     return integrator(case.time.integrator).viscous_cfl * share
 

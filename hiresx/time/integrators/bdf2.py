@@ -31,9 +31,9 @@ class Bdf2(ControlledStages):
     order, history, error_order = 2, 2, 3
 
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step by the second-order backward differentiation formula, and return the result of each stage. The
-        vectors `_start` and `_x` of this integrator contain the state before the step and receive the state after it.
-        """
+        """Make a step of the size `system.dt` by the second-order backward differentiation formula, and return the
+        result of each stage. The attribute `_start` contains the state before the step, and `_x` the state after it on
+        return."""
         if self._too_long(system):
             return self.two_stages(system)
         before = system.earlier[0]
@@ -57,10 +57,11 @@ class Bdf2(ControlledStages):
             system.axpy(factor, step.state, into)
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step, store it in the vector `_work` of this integrator, and return
-        whether there is an estimate. It is a fraction of the difference between the new state and the initial guess,
-        which is extrapolated by a parabola through three states. The leading errors of both are multiples of the third
-        derivative with known factors (Milne's device)."""
+        """Compute the estimated error of the step, store it in the attribute `_work`, a vector, and return True; return
+        False without an estimate, if there are too few earlier steps or this step is much longer than the previous one.
+        The error is a fraction of the difference between the new state and the initial guess, which is extrapolated by
+        a parabola through three states. The leading errors of both are multiples of the third derivative with known
+        factors (Milne's device)."""
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)
@@ -81,8 +82,8 @@ def error_ratio(dt: float, sizes: Sequence[float]) -> float:
 
 
 def extrapolation_weights(dt: float, sizes: Sequence[float]) -> list[float]:
-    """Return the weights of the last states, the latest first, by which the polynomial through them is extrapolated to
-    the time `dt` after the latest. `sizes`: sizes of the steps between the states, the latest first."""
+    """Return the weights of known states, the latest first, by which the polynomial through them is extrapolated to the
+    time `dt` after the latest. `sizes`: the n sizes of the steps between n + 1 states, the latest first."""
     times = [0.0, *(-total for total in itertools.accumulate(sizes))]
     return [
         math.prod((dt - other) / (own - other) for m, other in enumerate(times) if m != n)

@@ -38,8 +38,8 @@ class NewtonSteady(Steady):
     cfl = viscous_cfl = math.inf
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the equations `system` and the operators `linearised` that Newton's method needs, and allocate the
-        vectors. It is called before the first step."""
+        """Store the operators `linearised` that Newton's method needs, and allocate vectors of the equations `system`.
+        It is called before the first step."""
         self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
         self._solver = linear_solver(linearised.settings)(system, linearised.settings.krylov)
@@ -87,7 +87,8 @@ class NewtonSteady(Steady):
         self.memory |= {"residual": after, "cfl": min(settings.largest_cfl, cfl * factor)}
 
     def look_again(self, system: System) -> None:
-        """Compute the residual of the current state again, because boundary values have changed between two steps."""
+        """Compute the residual of the current state again, after a caller has changed boundary values between two
+        steps. All ranks must call this."""
         if "residual" not in self.memory:
             return
         system.state(self._x)
