@@ -39,8 +39,8 @@ CHOSEN = {
         "node",
         "line",
         "The modified scheme has one characteristic space and one set of smoothness indicators per node, for both "
-        "values interpolated from it. With a thread per half point they are computed twice, once for each half point beside the "
-        "node. No mode needs atomics, since only one thread writes each value.",
+        "values interpolated from it. With a thread per half point they are computed twice, once for each half point "
+        "beside the node. No mode needs atomics, since only one thread writes each value.",
     ),
     FLUX: Choice(
         "half point, then node",
