@@ -38,8 +38,9 @@ class ConnectionEnds:
         }
 
     def outside(self, b: int, face: str, range_: Range) -> list[Range]:
-        """Return the nodes of a part of a block face without the nodes at which a connection ends, as disjoint
-        half-open index ranges (i, j, k). `b`: the number of the block. `range_`: half-open index ranges of the part."""
+        """Return the nodes of the part `range_` of a block face that are not in a face cell at which a connection ends,
+        as disjoint half-open index ranges (i, j, k). `b`: the number of the block. `face`: its face, such as "imin".
+        `range_`: half-open index ranges."""
         free = np.ones(self._shape((b, face)), bool)
         if (b, face) in self._cells:
             cells, holder = self._cells[b, face], self._holder[b, face]

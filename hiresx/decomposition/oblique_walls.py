@@ -337,7 +337,7 @@ def check_pushed_planes(whole: "Decomposition") -> None:
 def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:
     """Return whether a body force acts across a boundary patch. `pushes`: unit vectors of the force; one of them must
     have a component normal to the patch. The result is False for a patch with only one node along a direction of its
-    face. `whole`: the blocks, not divided among ranks."""
+    face, whose normal is not known. `whole`: the blocks, not divided among ranks."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     if not pushes or not is_broad(block, patch):
         return False

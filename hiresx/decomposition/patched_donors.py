@@ -221,9 +221,9 @@ class Rows:
     turn: np.ndarray | None = None
 
     def weights_of(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the interpolation weights (2, 3, 6, m) of m of the contributions: weights of high order, then weights
-        of linear interpolation, each along i, j and k, for six nodes. `chosen` (m,): ascending positions of the
-        contributions."""
+        """Return the interpolation weights (2, 3, 6, m) of m of the n contributions: weights of high order, then
+        weights of linear interpolation, each along i, j and k, for the six nodes of a stencil. `chosen` (m,): the
+        indexes of the m contributions among the n, ascending."""
         return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 

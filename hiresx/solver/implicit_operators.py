@@ -103,8 +103,9 @@ class ImplicitOperators(Linearised):
     # ---- the explicit step
 
     def begin(self) -> None:
-        """Compute the explicit time step of every node from the current state, and store it in the array `dt` of the
-        block states. The other methods use these steps until the next call of `begin`."""
+        """Compute, for every node, the time step that would be stable for an explicit integrator in the current state,
+        and store it in the array `dt` of the block states. The other methods use these steps until the next call of
+        `begin`."""
         self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
@@ -122,8 +123,8 @@ class ImplicitOperators(Linearised):
         return 0.0 if self._in_time is None else self._in_time.over_time
 
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute the change of the state x by a short explicit step with boundary conditions, and store it in
-        `into`."""
+        """Compute the change of the state x by a step with the explicit time step of each node (`begin`), boundary
+        conditions included, and store it in `into`. The state of the blocks is overwritten."""
         system, term = self._system, self._in_time
         system.rates(x, self._time, into)  # the state is x with its conditions, and r its rates
         with system.timed(VECTORS):

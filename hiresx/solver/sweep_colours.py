@@ -24,8 +24,9 @@ class Colours:
         self._count, self._connections = count, connections
 
     def of_first(self, s: BlockState, direction: int) -> int:
-        """Return a number whose parity is the colour of the first line along `direction` (0, 1, 2) in the box of nodes
-        `s` that this rank computes, or of the first node of `s` if `direction` is NODES."""
+        """Return an integer whose parity (even 0, odd 1) is the colour of the first grid line along `direction` (0, 1,
+        2) in a box of nodes, or of its first node if `direction` is the constant NODES. `s`: the box, which this rank
+        computes."""
         along = 0 if direction == NODES else s.first[direction]
         return sum(s.first) - along + int(self.constants[s.part.whole, direction])
 
