@@ -58,8 +58,8 @@ class AttachedRun:
 
     @property
     def profiles(self) -> dict[str, Any]:
-        """The functions given to the simulation that replace functions of case.py in boundary conditions and sponges,
-        by name."""
+        """The functions, by name, that the user gave to the simulation in place of the functions of case.py with these
+        names, for boundary conditions and sponges."""
         return dict(self._profiles)
 
     @property

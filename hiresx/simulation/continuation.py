@@ -55,8 +55,8 @@ class Continuation:
         return {key: [old, new] for key, old, new in changed}
 
     def compare_grid(self, prints: Any) -> None:
-        """Raise HiresxError if the grid of the checkpoint differs from the present grid. `prints`: the fingerprints of
-        the present grid."""
+        """Raise HiresxError if the grid of the checkpoint differs from the present grid. `prints`: the description of
+        the present grid that `identity.fingerprint` returns."""
         if self._found is None:
             return
         container = self._found.container
@@ -67,8 +67,9 @@ class Continuation:
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
         """Set the state of `solver` to the state in the checkpoint, and return the history of the run up to the
-        checkpoint. The restart is added to the record of the run. `out`: the directory with this record. All ranks must
-        call this."""
+        checkpoint: a dictionary of results for each sample. The restart is added to the restarts of the run. `out`: the
+        directory of the run, with the record run.json before the restart; None without one. All ranks must call
+        this."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)
@@ -106,9 +107,9 @@ class Continuation:
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
         """Return the content of a checkpoint of the current state of `solver`: nested dictionaries of values, and the
-        arrays of this rank as pairs (name, array). `prints`: the fingerprints of the grid. `history`: the history of
-        the run so far. `attachments`: monitors and other objects whose data are stored as well. All ranks must call
-        this."""
+        arrays of this rank as pairs (name, array). `prints`: the result of `identity.fingerprint` for the grid.
+        `history`: the history of the run so far. `attachments`: monitors and other objects whose data are stored as
+        well. All ranks must call this."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,

@@ -47,7 +47,7 @@ def standoff(run: CompletedRun) -> float:
 
 def standoff_error(run: CompletedRun, *others: CompletedRun) -> float:
     """Return the relative error of the stand-off distance of the bow shock in `run` with respect to Billig's
-    correlation. `others` are not used."""
+    correlation. `others`: further runs of the check, which are not used."""
     return standoff(run) / billig_standoff(mach(run))[0] - 1
 
 

@@ -252,7 +252,7 @@ class Setup:
         return self.boundary in AXISYMMETRIC
 
     def grid(self, points: int) -> Grid | None:
-        """Return the grid with `points` cells along each direction; None if a grid generator of the case makes it."""
+        """Return the grid with `points` cells along each direction; None if the case has the grid from a generator."""
         return GRIDS[self.boundary](points) if self.boundary in GRIDS else None
 
     def case(self, points: int) -> Case:
@@ -321,8 +321,8 @@ def _solution(
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Return the errors of the manufactured flow of `setup` on each of its grids: the number of cells along a side of
-    each grid, "n", and the errors by norm ("L1", "L2", "Linf"). `bench`: the environment with the backend."""
+    """Return the errors of the manufactured flow of `setup` on each of its grids: the numbers of cells along a side,
+    "n", and the errors by norm ("L1", "L2", "Linf"). `bench`: the `Workbench` with the backend under test."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 

@@ -31,7 +31,7 @@ def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
 
 def rate_error(name: str) -> Callable[[CompletedRun], float]:
     """Return a function of a completed run that returns the relative error of the decay rate of the first harmonic of
-    the variable `name`."""
+    the variable `name` (rho, u, v, w or p) with respect to the exact rate (`exact_rate`)."""
 
     def measure(run: CompletedRun) -> float:
         x = np.asarray(run.blocks[0].x)
