@@ -97,7 +97,7 @@ def _parse_name(text: str) -> tuple[str, str]:
 
 def launcher_candidates(kind: str, path: str) -> Iterator[str]:
     """Yield paths of mpirun programs that may belong to an MPI library, first those in folders near the library.
-    `kind`: the family of the library, such as "Open MPI". `path`: the file of the library."""
+    `kind`: the family of the MPI library, such as "Open MPI". `path`: the file of this library."""
     names = NAMES.get(kind, ("mpiexec", "mpirun"))
     above = Path(path).resolve().parents if path else ()
     folders = [str(folder / "bin") for folder in (*list(above)[:5], Path(sys.prefix))]

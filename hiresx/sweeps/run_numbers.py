@@ -45,7 +45,7 @@ class ReducedColumn:
 
     def check(self, cases: Sequence[Mapping[str, Any]]) -> None:
         """Raise HiresxError if none of `cases` (nested dictionaries with all defaults) writes the history of this
-        column, or if the history of residuals has no such quantity."""
+        column, or if the column names a quantity that the history of residuals does not have."""
         there = list(dict.fromkeys(name for case in cases for name in _histories(case)))
         if self.history not in there:
             raise HiresxError(
