@@ -78,9 +78,8 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
     """Return the amplitude of the vorticity downstream of a normal shock of Mach number `mach`, divided by the
     amplitude of the plane vorticity wave upstream of it. `angle`: angle between the wave vector of this wave and the
-    normal of the shock, in degrees, above 0 and below 90. `gamma`: ratio of specific heats. `entropy`: relative
-    amplitude of the density upstream, divided by the amplitude of the wave's velocity relative to that of the gas
-    (`behind`)."""
+    normal of the shock, in degrees, above 0 and below 90. `gamma`: ratio of specific heats. `entropy`: amplitude of
+    rho'/rho upstream divided by the amplitude of the wave's velocity over the mean velocity (`behind`)."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity
     return float(abs(found.vortical * v - u) * np.sin(np.radians(angle)))

@@ -25,8 +25,8 @@ class CaseFamily:
         return self.with_keys({})
 
     def with_keys(self, more: Mapping[str, Any]) -> Case:
-        """Return the case in which the keys in `more`, a dictionary from dotted keys to values, have these values.
-        Raises HiresxError for a case with errors."""
+        """Return a copy of the case in which some keys have other values. `more`: a dictionary from dotted keys such as
+        "gas.reynolds" to values. Raises HiresxError for a case with errors."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
     def with_shift(
