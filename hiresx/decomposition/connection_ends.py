@@ -50,8 +50,8 @@ class ConnectionEnds:
     def given_to_walls(self, placed: Sequence[PlacedCondition]) -> tuple[list[Connection], list[PlacedCondition]]:
         """Transfer nodes at which a connection ends beside a wall of the same face from the connection to the wall.
         Returns the connections without these nodes, and the conditions with them. A node stays with the connection if
-        the connection ends there in the donor block, too, but not beside a wall. If a node is beside two walls, the
-        first one has it.
+        the connection also ends at the coincident node of the donor block, but not beside a wall. A node beside two
+        walls is given to the first of them.
 
         `placed`: the conditions of the face nodes that are not connected, as (block number, face, half-open index
         ranges i, j, k, condition)."""

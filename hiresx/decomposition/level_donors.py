@@ -235,7 +235,7 @@ class Pairs:
     @cached_property
     def nodes(self) -> np.ndarray:
         """The flat indexes, int32 (2, m), of all m pairs of coincident nodes: in row 0 in the array with ghosts of the
-        coarser block, in row 1 in that of the finer block."""
+        coarser block, in row 1 in the array with ghosts of the finer block."""
         return over_boxes(self.sizes[:, ::-1], self.first, self.steps[..., ::-1]).astype(np.int32)
 
 

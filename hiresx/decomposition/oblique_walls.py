@@ -129,13 +129,13 @@ def _uncertainty(whole: "Decomposition", patch: "Patch") -> float:
 
 
 def normal_of(block: Block, patch: "Patch") -> np.ndarray | None:
-    """Return the unit normal (dimensions,) of the plane on which a boundary patch lies; None if the patch is not plane,
-    or so narrow that it lies on many planes."""
+    """Return the unit normal (dimensions,) of the plane on which a boundary patch of `block` lies; None if the patch is
+    not plane, or so narrow that it lies on many planes."""
     return plane_of(face_nodes(block, patch), block.rounding)[0]
 
 
 def face_nodes(block: Block, patch: "Patch") -> np.ndarray:
-    """Return the coordinates of the nodes of a boundary patch, (dimensions, n), in reference lengths."""
+    """Return the coordinates of the nodes of a boundary patch of `block`, (dimensions, n), in reference lengths."""
     dimensions = len(block.active)
     return inward_rows(block, patch.face, patch.range, 1)[0, :dimensions].reshape(dimensions, -1)
 

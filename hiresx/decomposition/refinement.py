@@ -161,8 +161,9 @@ def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list
     """Return the node indexes at which boxes of finer grid (tiles) may begin: for each level of refinement and block
     three ascending lists, along i, j and k. A tile has the nodes from one entry of a list up to the next entry, which
     does not belong to it. The last entry is the end of the last tile. `grids`: for each level the blocks if they were
-    refined completely. Raises HiresxError for a direction of `refine.symmetric` along which a block continues one step
-    behind its last nodes, since its levels cannot be symmetric there."""
+    refined completely. `table`: the table [refine] of the case. Raises HiresxError for a direction of
+    `refine.symmetric` along which a block continues one step behind its last nodes, since its levels cannot be
+    symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]

@@ -173,13 +173,13 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
 def estimate_ranks(
     case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """Divide the grid among `ranks` ranks of the relative speeds `weights`, and return the estimated loads as a
-    dictionary. Its entry `bytes` is a matrix (from rank, to rank) of the bytes sent in a step, and `per_rank` has a
-    dictionary for each rank: `parts`, its boxes of nodes; `points`, the number of its nodes; `of_its_share`, this
-    number divided by the share for its speed; `neighbours`, the ranks with which it exchanges ghost nodes;
-    `bytes_per_step`, the bytes that it sends in a step; and `memory_bytes`, its device memory. Raises HiresxError if
-    the grid cannot be divided among so many ranks, and unless `weights` is None (equal speeds) or has one positive
-    number for each rank."""
+    """Divide the blocks of `decomposition` among `ranks` ranks of the relative speeds `weights`, and return the
+    estimated loads as a dictionary. Its entry `bytes` is a matrix (from rank, to rank) of the bytes sent in a step, and
+    `per_rank` has a dictionary for each rank: `parts`, its boxes of nodes; `points`, the number of its nodes;
+    `of_its_share`, this number divided by the share for its speed; `neighbours`, the ranks with which it exchanges
+    ghost nodes; `bytes_per_step`, the bytes that it sends in a step; and `memory_bytes`, its device memory. Raises
+    HiresxError if the grid cannot be divided among so many ranks, and unless `weights` is None (equal speeds) or has
+    one positive number for each rank."""
     if ranks > decomposition.points:
         raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = place_sponges(case, decomposition.blocks)

@@ -128,8 +128,8 @@ def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
 
 def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
     """Return the MPI library of mpi4py and an mpirun program of the same MPI. `given`: the mpirun that the user
-    requests, which is not checked. Raises the errors of `library`, and HiresxError if there is no mpirun of this MPI;
-    the message lists the mpirun programs of other MPI libraries."""
+    requests, which is not checked. Raises HiresxError if mpi4py is missing or cannot be loaded, and if there is no
+    mpirun of this MPI; the message lists the mpirun programs of other MPI libraries."""
     used = library()
     if given is not None:
         path = shutil.which(given)

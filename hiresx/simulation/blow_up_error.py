@@ -69,8 +69,8 @@ def _again(solver: Solver) -> str:
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
-    """Return the root mean squares of dq/dt (5,), the least density and the least pressure of the flow. Raises BlowUp
-    if one of them is not finite or density or pressure is not positive. All ranks must call this."""
+    """Return the root mean squares of dq/dt (5,), the least density and the least pressure of the flow of `solver`.
+    Raises BlowUp if one of them is not finite or density or pressure is not positive. All ranks must call this."""
     norms, density, pressure = solver.norms()
     if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")
@@ -291,8 +291,9 @@ class Trace:
 
 
 def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
-    """Make up to `steps` time steps from a valid state, and stop when a node becomes invalid. Return the error that
-    names this node, or `otherwise` if there is none. All ranks must call this."""
+    """Make up to `steps` time steps with `solver` from a valid state, and stop when density or pressure of a node
+    becomes invalid. Return the error that names this node, or `otherwise` if there is none. All ranks must call
+    this."""
     found: list[BlowUp] = []
     # The norms overwrite intermediate results of the tasks of a stage. They are therefore computed before the first
     # task and after the update.

@@ -101,7 +101,7 @@ class Rebalancing:
         self._later(solver, WARM_UP if self._rule == "auto" else self._every)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the largest number of steps that may be made before `look` must be called."""
+        """Return the largest number of steps that `solver` may make before `look` must be called."""
         return MANY if self._never(solver) else max(1, self._next - solver.steps)
 
     def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:

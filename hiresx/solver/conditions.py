@@ -127,8 +127,8 @@ class Conditions:
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
-        """Call the method named `method` of every boundary condition, one of those of `FaceCondition` that describe
-        kernel launches (such as "stress"), and return all these launches in one list. Nothing is launched."""
+        """Return the kernel launches that the method called `method` makes, for all boundary conditions, without making
+        them. `method`: the name of a method of `FaceCondition` that launches kernels, such as "stress"."""
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
@@ -190,8 +190,8 @@ class Conditions:
             c.prepare(time)
 
     def begin(self, time: float, dt: float) -> None:
-        """Pass the start `time` of a step and its size `dt`, both in L / c_ref, to the device, if boundary conditions
-        or sources need them there."""
+        """Pass the start `time` of a step and its size `dt`, both in L / c_ref, to the device, if kernels of boundary
+        conditions or sources read them."""
         if self.clocked or self.timed or self._moving:
             self.clock.put(time, dt)
 

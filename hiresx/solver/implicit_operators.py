@@ -259,8 +259,8 @@ class ImplicitOperators(Linearised):
         return max(everywhere, key=lambda one: one[0])
 
     def check_blocks(self) -> None:
-        """Raise HiresxError, on all ranks, that names the first node whose diagonal matrix block is singular, if there
-        is one."""
+        """Raise HiresxError on all ranks if the diagonal matrix block of a node is singular; the message names the
+        first such node. Collective."""
         found: ResidualPlace | None = None
         for n, s in enumerate(self._blocks.states):
             for inverses in self._sweeps.inverses(n):
@@ -290,8 +290,8 @@ def connect(
     system: FlowSystem,
 ) -> None:
     """Give an implicit time `integrator` the operators of the linearised flow on the `blocks` of this rank, with their
-    `ghosts` and boundary `conditions`; `step_size` gives the pseudo-time step. Other integrators are left unchanged.
-    All ranks must call this."""
+    `ghosts` and boundary `conditions`; `step_size` gives the pseudo-time step, and `system` the operations on vectors
+    of the size of the state. Other integrators are left unchanged. All ranks must call this."""
     if isinstance(integrator, ImplicitIntegrator):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 

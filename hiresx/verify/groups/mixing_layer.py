@@ -35,14 +35,14 @@ def wave(simulation: Simulation) -> dict[str, float]:
 
 
 def history(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times of the samples, in L / c_ref, and the amplitudes of the unstable mode at these times, each
-    (samples,)."""
+    """Return the times of the samples of `run`, in L / c_ref, and the amplitudes of the unstable mode at these times,
+    each (samples,)."""
     entries = [entry for entry in run.simulation.history if "wave" in entry]
     return np.array([entry["time"] for entry in entries]), np.array([entry["wave"] for entry in entries])
 
 
 def rate(run: CompletedRun) -> float:
-    """Return the growth rate of the unstable mode, in c_ref / L, fitted to its computed amplitude."""
+    """Return the growth rate of the unstable mode, in c_ref / L, fitted to its amplitude in `run`."""
     time, amplitude = history(run)
     kept = time >= _START
     return float(np.polyfit(time[kept], np.log(amplitude[kept]), 1)[0])
