@@ -51,8 +51,8 @@ class Domain:
 
     def coordinates(self, part: Part) -> Coordinates:
         """Return the coordinates x, y, z of one part of the grid with `halo` ghost layers on all sides: arrays (nk + 2
-        halo, nj + 2 halo, ni + 2 halo), in reference lengths. `part`: the box of nodes of a block that one rank
-        computes. The ghosts at a cut through a block are nodes of that block."""
+        halo, nj + 2 halo, ni + 2 halo), in units of the length scale L. `part`: the box of nodes of a block that one
+        rank computes. The ghosts at a cut through a block are nodes of that block."""
         if part in self.own:
             return self.own[part]
         extended = self.extended[part.whole]

@@ -44,7 +44,7 @@ class PatchedDonors:
 
     @property
     def count(self) -> int:
-        """Number of ghost nodes."""
+        """Number of ghost nodes of the patched face."""
         return self.index.shape[1]
 
 
@@ -232,8 +232,8 @@ def interpolation_rows(
 ) -> Iterator[Rows]:
     """Yield the nodes and weights with which each part of the grid contributes to n interpolated ghost values. `whole`:
     the blocks of the grid. `cut`: the blocks after their division into parts for the ranks. `maps`: the map from
-    indexes to space of each whole block. `donor` (n,): the number of the whole block in which each ghost lies. `xi` (n,
-    3): the fractional indexes i, j, k of the ghost in this block."""
+    fractional indexes to coordinates of each whole block. `donor` (n,): the number of the whole block in which each
+    ghost lies. `xi` (n, 3): the fractional indexes i, j, k of the ghost in this block."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)

@@ -112,11 +112,11 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     The conditions of `case.boundary` are applied in this order: first conditions with a block or a range, on its nodes
     alone; then conditions that name only faces, on the remaining nodes of these faces in every block; then `faces =
     "all"` without a range, on the remaining nodes of its block; last `faces = "all"` without a block. A node must not
-    have two conditions of the same kind, and a condition of the first kind must not apply to a connection. Faces of
-    singleton directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block have the
-    no-slip condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a wall belong
-    to the wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`). So do connected nodes
-    that another block has on its wall (`hiresx.decomposition.wall_seams`).
+    have two conditions of one of these four kinds, and a condition of the first kind must not apply to a connection.
+    Faces of singleton directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block
+    have the no-slip condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a
+    wall belong to the wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`). So do
+    connected nodes that another block has on its wall (`hiresx.decomposition.wall_seams`).
 
     Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also
     raises HiresxError for unknown block or region names, for ranges outside the face, for conditions (except of the

@@ -139,7 +139,7 @@ def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> li
 
 
 def refined_grid(grid: Grid, made: Decomposition) -> Grid:
-    """Return `grid` with the blocks of `made`: its own blocks followed by boxes of finer grid (tiles)."""
+    """Return `grid` with the blocks of `made`: the blocks of `grid`, followed by boxes of finer grid (tiles)."""
     period = (*grid.period, *({} for _ in made.blocks[len(grid.blocks) :]))
     return replace(grid, blocks=made.blocks, period=period)
 

@@ -101,7 +101,8 @@ def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
     A vorticity wave with a given wave vector has two velocity components of equal energy. One lies in the plane that
     contains the wave vector and the normal of the shock; `behind` computes how the shock changes it. The other is
     normal to this plane and not changed by the shock. The result does not depend on the spectrum of the turbulence,
-    since far downstream only the direction of the wave vector matters. At Mach 1.5 R11 is 1.601, R22 1.380 and k 1.454.
+    since far downstream only the direction of the wave vector matters. At Mach 1.5 the factor is 1.601 for the square
+    of the velocity normal to the shock (R11), 1.380 for that along it (R22), and 1.454 for the kinetic energy k.
     `gamma`: ratio of specific heats. Source: Ribner, NACA report 1164 (1954)."""
     nodes, weights = np.polynomial.legendre.leggauss(_PLACES)
     critical = critical_angle(mach, gamma)

@@ -33,8 +33,8 @@ class CaseFamily:
         self, parameter: "Parameter", by: float, krylov: int | None = None, precision: str | None = None
     ) -> Case:
         """Return the case in which the value of `parameter` is increased by `by`. `krylov`: number of search directions
-        of GMRES; None: the number that the case sets. `precision`: a floating-point precision that cases cannot have
-        ("extended"). Raises HiresxError if the case does not allow the value."""
+        of GMRES; None: the number that the case sets. `precision`: a floating-point precision that case files cannot
+        set ("extended"); None: that of the case. Raises HiresxError if the case does not allow the value."""
         value = parameter.value + by
         try:
             case = self.with_keys({parameter.key: value, **({} if krylov is None else {"implicit.krylov": krylov})})

@@ -52,8 +52,8 @@ class AttachedRun:
 
     @property
     def restarted(self) -> list[str]:
-        """Lines of text that name the checkpoint from which the run continues and the files that were ignored. The list
-        is emptied when they are printed."""
+        """Lines of text that name the checkpoint from which the run continues and the files that were ignored. The run
+        prints them and then empties the list."""
         return self._continuation.notes
 
     @property

@@ -90,8 +90,8 @@ class Continuation:
         return history
 
     def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
-        """Restore the state of `solver`, the record of failures and the data of monitors from `container`, a checkpoint
-        of this run, and return the history of the run up to the checkpoint. All ranks must call this."""
+        """Restore the state of `solver`, the record of failures and the data of monitors from `container`, an open
+        checkpoint of this run, and return the history of the run up to the checkpoint. All ranks must call this."""
         values = container.values
         with checkpoint.reading_contents(container.path):
             solver.restore(values["solver"], distributed_arrays.read_from_file(container, "solver/"))
@@ -162,8 +162,8 @@ def kept_case(
     found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = (), unset: Sequence[str] = ()
 ) -> Case:
     """Return the case that is stored with the run of the checkpoint `found`, with `overrides` and without the keys
-    `unset` (see hiresx.case.load). Functions that it names but does not contain may be given in Python. Raises
-    HiresxError if there is no such case."""
+    `unset` (see hiresx.case.load). Functions that the case names but does not contain may be given by the Python
+    caller. Raises HiresxError if there is no such case."""
     if found is None:
         raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
     folder = None if found.directory is None else found.directory / "case"

@@ -145,8 +145,8 @@ class ImplicitOperators(Linearised):
     # ---- matrix blocks
 
     def assemble(self, x: Vector, over_cfl: float) -> None:
-        """Compute the matrix blocks of the linear equations at the state x. `over_cfl`: 1/c, where c is the pseudo-time
-        step divided by the explicit step."""
+        """Compute the matrix blocks of the linear equations of a pseudo-time step from the state x. `over_cfl`: 1/c,
+        where c is the pseudo-time step divided by the explicit step."""
         with self._system.timed("blocks"):
             self._assemble(x, over_cfl)
 
@@ -249,8 +249,9 @@ class ImplicitOperators(Linearised):
         self._launch("largest_of_node", lambda s: {"largest": s.array("residual")}, x=rates)
 
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
-        """Return the component with the largest magnitude in the vector `rates`, with its block, node and equation. As
-        in norms, variables of a turbulence model are divided by their typical sizes."""
+        """Return the largest magnitude of a component of the vector `rates` on all ranks, with the block, node and
+        equation of this component. As in norms, variables of a turbulence model are divided by their typical sizes.
+        Collective."""
         found: list[tuple[float, ResidualPlace]] = []
         for s, array in zip(self._blocks.states, rates.arrays, strict=True):
             values = np.abs(self._blocks.host_values(s, array)) / self._scales

@@ -122,7 +122,7 @@ class Solver:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks (name, function of the stage) of a stage or, if the integrator iterates, a right-hand side."""
+        """The tasks (name, function of the stage) of a stage, or of a right-hand side if the integrator iterates."""
         return self.system.tasks
 
     @property
@@ -337,7 +337,7 @@ class Solver:
 
     @property
     def can_rewind(self) -> bool:
-        """Whether the start of the last step is stored, with positive density and pressure. All ranks ask together."""
+        """Whether the start of the last step is stored, with positive density and pressure. Collective."""
         alive = self._state_cache.began is not None and self.system.alive_before
         return bool(self.comm.min([float(alive)])[0])
 
@@ -441,8 +441,8 @@ class Solver:
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
         """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the result of the
-        method `values`. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of its array
-        `name`. Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
+        method `values`. `read(name, box)`: returns array `name` at the nodes `box`, half-open ranges (i, j, k).
+        Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():

@@ -158,5 +158,5 @@ class StepSize:
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of the arrays for the computation of spectral radii and norms."""
+        """Number of bytes on the device of the arrays for the computation of spectral radii and norms."""
         return sum(r.bytes for r in self.reductions)

@@ -32,9 +32,10 @@ class Colours:
 
     @cached_property
     def constants(self) -> np.ndarray:
-        """The numbers c (blocks, 4) in the colours of each block, for lines along i, j and k, and for nodes. They make
-        colours alternate across joined faces. Faces are considered one after another, those with most nodes first. A
-        face that would close an odd cycle has the same colour on both sides."""
+        """The integers c (blocks, 4), 0 or 1, for lines along i, j and k, and for nodes, that are added to sums of node
+        indexes whose parity is a colour. They make colours alternate across joined faces. Faces are considered one
+        after another, those with most nodes first. A face that would close an odd cycle has the same colour on both
+        sides."""
         root = np.arange(self._count * (DIRECTIONS + 1)).reshape(self._count, -1)
         found = np.zeros_like(root)
         for one in sorted(self._connections, key=lambda one: -int(np.prod(np.diff(one.range)))):

@@ -92,12 +92,12 @@ class Sweeps:
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Prepare the sweeps for the matrix of the current state: invert the diagonal block of each node, or factorise
-        the block-tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen
-        anew before. Collective.
+        the block-tridiagonal matrix of each grid line. If the key `implicit.lines` is "auto", the directions of the
+        lines are chosen anew before. Collective.
 
         `over_cfl`: 1/CFL. `over_time`: the coefficient of the unknown state in the equations of the time step, 0 in
-        steady flow. Only subclasses that compute the diagonal blocks here need both; stored diagonal blocks contain
-        them."""
+        steady flow. Only subclasses that compute the diagonal blocks here need both numbers; diagonal blocks that are
+        stored contain their effect."""
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):

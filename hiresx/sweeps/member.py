@@ -80,9 +80,9 @@ def clear(out: Path, member: SweepMember) -> None:
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
-    """Return (status, reason, record) of the run `member` of a sweep. The status is the entry of its run.json; or
-    "waiting" if it was not started, "failed" if it ended before its first step, or "other case" if its folder contains
-    a run of another case. The reason says why it is not finished. `out`: the folder of the sweep."""
+    """Return (status, reason, record) of the run `member` of a sweep. The status is the entry `status` of its run.json;
+    or "waiting" if it was not started, "failed" if it ended before its first step, or "other case" if its folder
+    contains a run of another case. The reason says why it is not finished. `out`: the folder of the sweep."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:

@@ -89,9 +89,9 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
-    """Return the column of a table that `text` describes: HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION; by default
-    the reduction is "last". `start`: the time of the first sample to use, in L / c_ref. Raises HiresxError for any
-    other text."""
+    """Return the column of a table that `text` describes: HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION; REDUCTION is
+    last, first, mean, min, max or std, by default last. `start`: the time of the first sample to use, in L / c_ref.
+    Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(

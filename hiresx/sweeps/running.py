@@ -122,10 +122,10 @@ def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
     """Make all runs of the sweep `of` that are not finished, write the table that `wanted` describes after each run,
-    and return the result. `out`: the folder of the sweep. `case`: the case as the user named it. `how`: the options of
-    each run. `say`: a function that prints a line of progress. `show`: whether the output of the runs is also written
-    to stderr. Raises HiresxError for a folder with other contents or another sweep, and for columns that no run
-    provides."""
+    and return the table with the signal that stopped the sweep, if any. `out`: the folder of the sweep. `case`: the
+    case as the user named it. `how`: the options of each run. `say`: a function that prints a line of progress. `show`:
+    whether the output of the runs is also written to stderr. Raises HiresxError for a folder with other contents or
+    another sweep, and for columns that no run provides."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"

@@ -104,7 +104,7 @@ def row(
 ) -> dict[str, Any]:
     """Return the row of the run `one` in the table of the sweep in the folder `out`, as a dictionary from the name of
     the column to its value. `columns`, `analyses`: further columns, which are computed if the run is finished; the
-    entry `error` names those that fail. If `fresh` is false, these further columns are not computed and left out."""
+    entry `error` names those that fail. If `fresh` is false, these further columns are left out."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}

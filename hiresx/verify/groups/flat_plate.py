@@ -106,7 +106,7 @@ def points_in_layer(run: CompletedRun) -> float:
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
     """Return the curves of the picture of the boundary layer as arrays by name: "friction", which is Cf sqrt(Re_x),
     over "x", and "velocity", u over its value at the edge, over the similarity variable "eta", at the column of nodes
-    with x = "place", which is near 0.5."""
+    whose coordinate x, near 0.5 L, is the entry "place"."""
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

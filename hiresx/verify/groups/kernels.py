@@ -137,8 +137,8 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
 
 def differences(backends: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
     """Return, for each kernel of `configuration` by name, the largest difference between the results of the two
-    `backends` from the same arguments, divided by the largest value of the array in question. `configuration`: the
-    compile-time choices of the kernels."""
+    `backends` from the same arguments, divided by the largest magnitude in the array that is compared. `configuration`:
+    the compile-time choices of the kernels."""
     programs = [backend.compile(configuration) for backend in backends]
     found = {}
     for name, signature in programs[1].signatures.items():

@@ -24,8 +24,8 @@ K = 2 * np.pi
 
 
 def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
-    """Return the amplitude of the first harmonic of `wave` (n,) at the points `x` (n,) of the periodic interval (0,
-    1)."""
+    """Return the amplitude of the harmonic of wavelength 1 in `wave` (n,), values at the equidistant points `x` (n,) of
+    the periodic interval (0, 1)."""
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 
