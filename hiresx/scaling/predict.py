@@ -91,8 +91,9 @@ def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any
 
 def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
     """Return the predicted times of one step of `case` on `ranks` ranks: `step_s`, `work_s` and `exchange_s` (in s) of
-    the slowest rank, and `busiest`, the name of the link that takes longest to send its messages. `rates`: measured
-    rates of the machine. Raises HiresxError for more ranks than the machine has GPUs."""
+    the slowest rank, and `busiest`, the name of the link that takes longest to send its messages (None if `rates` has
+    no topology). `rates`: measured rates of the machine. Raises HiresxError for more ranks than the machine has
+    GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
     cut = split(whole, partition(whole, ranks))
     points = points_by_rank(cut.parts, ranks)
