@@ -26,8 +26,8 @@ AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | GhostLayers]:
     """Return the coordinates x, y, z of every block including its ghost nodes: float64 arrays (nk + 2 halo, nj + 2
-    halo, ni + 2 halo), in reference lengths. All three directions have ghosts, also those with a single node; `halo` is
-    the number of ghost layers of the decomposition.
+    halo, ni + 2 halo), in units of the length scale L. All three directions have ghosts, also those with a single node;
+    `halo` is the number of ghost layers of the decomposition.
 
     Where a ghost node lies:
     - behind a connection: at the position of its donor node, moved by the motion of the connection;
