@@ -12,9 +12,8 @@ The scheme has order 5. Next to these boundaries the order is lower, in Linf or 
 - Viscous flow next to planes of symmetry and slip walls is of order 3 to 3.6 where grid lines meet them obliquely (up
   to 11 degrees here), since the ghosts of viscous fluxes are extrapolated there by parabolas. On lines normal to the
   plane it is of order 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
-- No-slip walls are of order 4.1 and more in L1. In Linf the order is 3.2 and more. Adiabatic walls and walls of given
-  heat flux have order 3.9 and more in Linf. Moving walls have order 2.9 if gas is blown through one and sucked through
-  another.
+- No-slip walls are of order 4.1 and more in L1. In Linf the order is 3.2 and more, and 3.9 and more at adiabatic walls
+  and walls of given heat flux. It is 2.9 at moving walls if gas is blown through one and sucked through another.
 - `pressure-outflow` has order 4.2 in Linf and 4.7 in L1, in inviscid flow and where the Reynolds numbers of cells, c
   d/nu, are above 20. There its ghosts are on cubics. With quartics the order is 5, but noise grows (Numerics).
 - Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique lines the order in Linf
@@ -22,18 +21,16 @@ The scheme has order 5. Next to these boundaries the order is lower, in Linf or 
 - A passive scalar that leaves with viscous gas is of order 4.3 in Linf on straight lines, and of 3.8 on oblique ones.
 - Next to open faces where the spacing along the lines is stretched (ratio 4), the order is that of straight lines or
   more. Only inviscid flow has less in Linf: 4.5 behind a `total-pressure-inflow`, and 4 behind a
-  `characteristic-inflow` on wide cells. So in the checks of outflows the flow at the nodes of the opposite face is
-  given. Supersonic outflow of viscous gas is not measured on stretched lines, as the Reynolds numbers of cells fall
-  below 4 there.
+  `characteristic-inflow` on wide cells. So checks of outflows prescribe the flow at the opposite face. Supersonic
+  outflow of viscous gas is not measured on stretched lines, as the Reynolds numbers of cells fall below 4 there.
 - Viscous flow through a supersonic outflow (Re_c = 500) is of order 4.9 and more as long as the Reynolds number of a
   cell, formed with u_n - c, is above 4, as it is here. On finer grids the normal derivative of the viscous flux is set
   to zero at such an outflow. A flow whose derivative is not zero is then changed near the outflow.
 
 A manufactured flow must be one that its condition allows. At the outflows pressure and normal velocity do not change
-along the normal and the pressure is uniform, so that no sound enters. At `total-pressure-inflow` the flow leaves the
-reservoir without losses, normal to the face. At `characteristic-inflow` the manufactured flow itself is given, at both
-faces. `far-field` has the same kernel. Next to it the flow is uniform, up to the sixth power of the distance from the
-face.
+along the normal and the pressure is uniform: no sound enters. At `total-pressure-inflow` the flow leaves the reservoir
+without losses, normal to the face. At `characteristic-inflow` the manufactured flow itself is given, at both faces.
+`far-field` has the same kernel. Next to it the flow is uniform up to the sixth power of the distance.
 
 At subsonic open faces viscous flow needs a further condition: the viscous flux through the face has no derivative along
 the grid lines there. The manufactured flows have such a derivative, which the source at the nodes of the face contains.
