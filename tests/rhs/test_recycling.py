@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ from wholes import whole
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import decompose
 from hiresx.device import backend
-from hiresx.grid import Block, Grid, build
+from hiresx.grid import Block, Grid, build, matched_connections
 from hiresx.rhs.recycling import planes
 from hiresx.solver import Solver
 
@@ -248,6 +249,23 @@ def test_a_span_whose_last_node_is_the_first_again():
         inflow = simulation.blocks[0].state("u")[..., 0]
         assert len(inflow) == nodes or np.abs(inflow[0] - inflow[-1]).max() < 1e-13
         found.append(inflow[:nodes])
+    assert np.abs(found[0] - found[1]).max() < 1e-12
+
+
+def test_a_block_above_another():
+    """Its rows at the common nodes and at its own wall are those of one block."""
+    found = []
+    for ends in ((0, N[1] - 1), (0, 4, N[1] - 1)):
+        (whole,) = own_grid(1.0).blocks
+        blocks = tuple(
+            Block(f"layer-{n}", *(c[:, first : last + 1] for c in whole.coordinates))
+            for n, (first, last) in enumerate(pairwise(ends))
+        )
+        grid = Grid(blocks, matched_connections(blocks), period=({"k": (0.0, 0.0, 1.0)},) * len(blocks))
+        simulation = Simulation(case(), backend="cpu", grid=grid, profiles={"mean": mean}, initial=flow)
+        simulation.run(progress=False)
+        rows = [block.state("u")[:, bool(n) :, 0] for n, block in enumerate(simulation.blocks)]
+        found.append(np.concatenate(rows, axis=1))
     assert np.abs(found[0] - found[1]).max() < 1e-12
 
 
