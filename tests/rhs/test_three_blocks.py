@@ -73,3 +73,9 @@ def test_flow_has_the_symmetry_of_the_grid():
 def test_uniform_flow_stays(turned):
     for extended in domain(VISCOUS, grid=grid(turned)).extended:
         assert free_stream_residual(extended) < 1e-13
+
+
+def test_ghosts_are_means():
+    """With directions e0, e1, e2 that add to zero, the neighbours give e2 + e0 and e2 + e1."""
+    x, y, _ = (c[N // 2, 2, 2] * (N - 1) for c in domain(VISCOUS, grid=grid(False)).extended[0])
+    assert abs(x + 0.25) < 1e-14 and abs(y + np.sqrt(0.1875)) < 1e-14
