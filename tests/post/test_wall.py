@@ -8,7 +8,7 @@ import pytest
 from hiresx import Case, HiresxError, Simulation
 from hiresx import open as open_run
 from hiresx.cli import execute
-from hiresx.grid import Block, Grid, matched_connections
+from hiresx.grid import Block, Grid, write_plot3d
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.post.wall import COLUMNS, wall
 
@@ -25,7 +25,7 @@ def sheared(x, y, z):
     return 1.4 * p, SHEAR * y, 0 * x, 0 * x, p
 
 
-def made(folder, grid=None, **changes):
+def made(folder, **changes):
     case = Case.from_dict({
         "grid": {"generator": "box", "n": [9, 8, 7], "lower": [0, 0, 0], "upper": [2, 1, 0.6]},
         "gas": {"reynolds": REYNOLDS, "viscosity": {"law": "constant"}}, "time": {"steps": 1, "dt": 1e-9},
@@ -34,7 +34,7 @@ def made(folder, grid=None, **changes):
                      {"faces": ["jmax"], "type": "slip-wall"},
                      OPEN],
     } | changes)  # fmt: skip
-    Simulation(case, "cpu", grid=grid, out=folder, initial=sheared).run(progress=False)
+    Simulation(case, "cpu", out=folder, initial=sheared).run(progress=False)
     return folder
 
 
@@ -73,9 +73,10 @@ def test_a_plane_cuts_the_walls_of_turned_blocks(tmp_path):
     z, y, x = np.meshgrid(np.linspace(0, 0.6, 7), np.linspace(0, 1, 8), np.linspace(0, 2, 17), indexing="ij")
     nodes = np.stack([x, y, z])
     blocks = (Block("first", *nodes[..., :9]), Block("second", *nodes[..., 8:].transpose(0, 2, 3, 1)))
-    walls = [("first", "jmin"), ("second", "kmin")]
+    write_plot3d(tmp_path / "grid.xyz", Grid(blocks))
+    walls = [("block-1", "jmin"), ("block-2", "kmin")]
     boundary = [{"block": block, "faces": [face], "type": "no-slip-wall"} for block, face in walls]
-    made(tmp_path / "run", Grid(blocks, matched_connections(blocks)), boundary=[*boundary, OPEN], force=[])
+    made(tmp_path / "run", grid={"file": str(tmp_path / "grid.xyz")}, boundary=[*boundary, OPEN], force=[])
     found = wall(tmp_path / "run", at="z=0.25").data
     assert np.sort(found["x"].values) == pytest.approx(np.sort([*np.linspace(0, 2, 17), 1.0]))
     assert found["z"].values == pytest.approx(0.25)
