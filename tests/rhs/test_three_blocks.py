@@ -10,7 +10,7 @@ from hiresx import Simulation
 from hiresx.decomposition.domain import domain
 from hiresx.grid import Block, Grid, matched_connections
 
-N = 9
+N = 7
 FAR = {"faces": "all", "type": "far-field", "state": REST}
 VISCOUS = case([FAR], {"steps": 3}, gas={"reynolds": 1e2})
 
