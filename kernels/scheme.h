@@ -1,4 +1,4 @@
-// What computes with the chosen numerical flux, weights and space. A boundary condition or a term that does so too
+// All that computes with the chosen numerical flux, weights and space. A boundary condition or a term that does so too
 // includes this header.
 #include "half_point.h"
 #include "inviscid.h"
