@@ -1,7 +1,7 @@
 // The coefficient C of dynamic_smagorinsky, mu_t = rho C delta^2 |S|, from the flow itself. With the test filter <f>, whose
 // width is twice delta,
 //   L_ij = <rho u_i u_j> - <rho u_i><rho u_j>/<rho>,   M_ij = 2 delta^2 (<rho |S| S*_ij> - 4 <rho> |<S>| <S*_ij>),
-// with S* = S without its trace, and C = <L_ij M_ij>/<M_ij M_ij> (Lilly 1992). Both means are filtered again, and C >= 0.
+// with S* = S without its trace, and C = <L_ij M_ij>/<M_ij M_ij> (Lilly 1992). <> filters both again; C >= 0.
 //   strain_rate -> (ghosts) -> germano -> (ghosts) -> dynamic_coefficient
 // <f> is f plus an eighth of its second differences along the grid lines of each direction. It reads the neighbours of
 // a node along the lines only, and so needs no ghosts of edges. The variance of its weights is 1/4 in units of the
