@@ -20,7 +20,8 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, strid
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     continue_cubically(q, p, sn, sv, increment);
     const real viscous = viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]);
-    // On steep lines, where gas enters, the leaving fields are continued linearly: fully from Mach 0.1 on.
+    // On steep lines, where gas enters and viscosity matters (`viscous`), the leaving fields are continued linearly:
+    // fully from Mach 0.1 on.
     real straight = larger(real(0), smaller(real(1), real(10) * space.un / space.sound)) * viscous;
     if (straight > real(0)) straight *= shrinking_share(m, jacobian, p, sn, sv, steep_from, steep_to);
     add_quartic(q, p, sn, sv, viscous, increment, straight);

@@ -2,9 +2,9 @@
 #include "../quartic_ghosts.h"
 #include "../viscous.h"
 
-// In the ghosts, fields that enter the block nevertheless repeat the node. With `rated` (subsonic outflow) the entering
-// acoustic field is an exception, since its rate is set at the node: the ghosts continue this field, by every second
-// node where lines shrink towards the face.
+// Fields that enter the block nevertheless have the value of the node in the ghosts. With `rated` (subsonic outflow)
+// the entering acoustic field is an exception, since its rate is set at the node: the ghosts continue this field, by
+// every second node where lines shrink towards the face.
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, int rated,
        real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

@@ -48,8 +48,8 @@ KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
 
 // Where grid lines are not normal to the wall, and where it is curved, a ghost takes the flow at the mirror image of
 // its own position (hiresx/decomposition/mirror_points.py). The image lies between nodes, so the flow there is a sum of
-// contributions as on patched faces. turn[3 c + x][r]: rotates vectors of row r, of `shares` rows, to the ghost's axes,
-// reflected for a plane.
+// contributions as on patched faces. turn[3 c + x][r]: the matrix that rotates vectors of row r, of `shares` rows, to
+// the axes of the ghost's block; behind a plane it includes the reflection.
 KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const int *begin, const int *rows,
        const real *buffer, const real *turn, stride sv, state_field<conserved_variables> q) {
     real value[conserved_variables];

@@ -5,8 +5,8 @@
 // (Journal of Computational Physics 101 (1992) 104) require of stress and heat flux at an outflow. For the nodes
 // inside, the state on the face is a given one. The closure there is that of no-slip walls: velocity and temperature by
 // quartics and the flux by a cubic, on steep lines through every second node. Where density or pressure jumps, these
-// are reduced to a straight line and to a constant. Without viscosity, monitors need the ghosts too, for gradients of
-// the velocity.
+// are reduced to a straight line and to a constant, respectively. Without viscosity, monitors need the ghosts too, for
+// gradients of the velocity.
 #include "../compact.h"
 #include "../continuation.h"
 

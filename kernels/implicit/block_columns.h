@@ -1,6 +1,6 @@
 // The blocks of nodes without conditions, as in implicit_blocks (blocks.h), for GPUs and sweeps in FP32; the
-// derivatives are computed in FP32 too. A thread stores them in on-chip memory, one column of a block after the other.
-// So the code has one copy of the flux for each of the two states, and a thread needs half as many registers.
+// derivatives are computed in FP32 too. A thread stores a block in on-chip memory, one column after the other. So the
+// code has one copy of the flux for each of the two states, and a thread needs half as many registers.
 #pragma once
 #include "blocks.h"
 #include "inverses.h"
@@ -30,7 +30,7 @@ HD single to_kept(single a, unsigned long long &entry) {
 #elif HX_NEIGHBOUR_BITS == 8
 HD single to_kept(single a, unsigned long long &entry) {
     float_bits sum;
-    sum.number = a.number + 0x1.8p23f;  // an integer in its last bits
+    sum.number = a.number + 0x1.8p23f;  // integer in the low bits
     entry = sum.bits & 0xffu;
     return single::of(sum.number - 0x1.8p23f);
 }
@@ -47,7 +47,7 @@ HD void put_columns(const single *left, const single *right, const flux_of_face<
     }
 }
 
-constexpr int block_columns_own = block_entries;  // two blocks of FP32
+constexpr int block_columns_own = block_entries;  // in reals: two blocks of FP32
 // If `inverted`, the inverse of the diagonal block is stored in its place; all else is as in implicit_blocks.
 LINE_KERNEL(block_columns, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
             const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,

@@ -72,8 +72,8 @@ template <class T> HD T load_right(const real *p) { return load<T>(p); }
 template <class T> HD T load_right(const real *p) { return load_once(p); }
 #endif
 
-// Calls use(n, number first + n) for `count` numbers of the node at c, in order. They are whole chunks, or all the
-// numbers of the node.
+// Calls use(n, number first + n) for `count` numbers of the node at c, in order. first, count: multiples of the size of
+// a chunk, or 0 and all numbers of the node.
 template <int count, class T, class Use>
 HD void each_number(const real *numbers, long long sv, long long c, int first, const Use &use) {
     constexpr int size = of_chunk<real>, whole = count / size * size;

@@ -122,7 +122,7 @@ template <> HD pack float_of<pack>(word_lanes bits) {
 // a rounded to FP16, and the bits of the result
 template <class T> HD T to_half(T a, word<T> &entry) {
     const word<T> sign = bits_of(a) >> 63 << 15, size = bits_of(a) << 1 >> 1;
-    const T magnitude = number_of_bits(size), sum = magnitude * real(0x1p24) + real(0x1p52);  // an integer in its last bits
+    const T magnitude = number_of_bits(size), sum = magnitude * real(0x1p24) + real(0x1p52);  // integer in the low bits
     const word<T> rounded = (size + ((1ull << 41) - 1) + (size >> 42 & 1)) >> 42;  // to nearest, ties to even
     const auto small = magnitude < T(real(0x1p-14));
     entry = sign | (select(small, bits_of(sum), rounded - (1008u << 10)) & 0x7fffu);
@@ -156,11 +156,11 @@ constexpr real kept_margin = real(256.0 / 255.0), kept_limit = real(127);
 template <class T> HD T from_kept(word<T> a) { return T(real(int((signed char)a))); }
 #ifdef HX_CPU
 template <> HD pack from_kept<pack>(word_lanes a) {
-    return pack(number_of_bits((a & 0xffu) ^ 0x4330000000000080ull)) - (real(0x1p52) + real(128));  // 2^52 + 128 + number
+    return pack(number_of_bits((a & 0xffu) ^ 0x4330000000000080ull)) - (real(0x1p52) + real(128));  // 2^52 + 128 + a
 }
 #endif
 template <class T> HD T to_kept(T a, word<T> &entry) {
-    const T sum = a + real(0x1.8p52);  // an integer in its last bits
+    const T sum = a + real(0x1.8p52);  // integer in the low bits
     entry = bits_of(sum) & 0xffu;
     return sum - real(0x1.8p52);
 }
@@ -225,10 +225,10 @@ struct neighbour_place {
     HD bool there() const { return first != nullptr; }
 };
 
-// Stores a block in `words` and adds the rounding errors to `lost`, which is added to the diagonal block. The product
-// of the matrix with an update that is equal at neighbouring nodes is then unchanged. In thin cells the blocks nearly
-// cancel in such a product, and the error of each block would be larger than their sum. A number that is not finite
-// makes `lost` not finite.
+// Stores a block in `words` and adds the rounding errors to `lost`, which is added to the diagonal block. The rounding
+// then does not change the product of the matrix with an update that is equal at neighbouring nodes. In thin cells the
+// blocks nearly cancel in such a product, and the error of each block would be larger than their sum. A number that is
+// not finite makes `lost` not finite.
 template <class T> HD void keep_block(const T *block, T *lost, word<T> *words) {
     constexpr int of_word = 64 / HX_NEIGHBOUR_BITS;
     word<T> exponents[block_variables];

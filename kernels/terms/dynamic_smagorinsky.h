@@ -1,5 +1,5 @@
-// The coefficient C of dynamic_smagorinsky, mu_t = rho C delta^2 |S|, from the flow itself. With the test filter <f>, whose
-// width is twice delta,
+// The coefficient C of dynamic_smagorinsky, mu_t = rho C delta^2 |S|, from the flow itself. With the test filter <f>,
+// of twice the width delta,
 //   L_ij = <rho u_i u_j> - <rho u_i><rho u_j>/<rho>,   M_ij = 2 delta^2 (<rho |S| S*_ij> - 4 <rho> |<S>| <S*_ij>),
 // with S* = S without its trace, and C = <L_ij M_ij>/<M_ij M_ij> (Lilly 1992). <> filters both again; C >= 0.
 //   strain_rate -> (ghosts) -> germano -> (ghosts) -> dynamic_coefficient

@@ -58,7 +58,7 @@ template <class T> HD T limited_change(int n, T change, T own) {
 // began at k = 0 would have a kink, at which Newton's method alternates.
 constexpr real sst_front = real(1e-2);
 // The bound of cross-diffusion at k = 0 grows by the factor 1 + (k over a fraction of the change of k)^2, so that it
-// ends smoothly; the constant is the square of that fraction over sst_front.
+// ends smoothly; the constant is the square of the ratio of that fraction to sst_front.
 constexpr real sst_nothing = real(1e-4);
 
 // Quantities of a node that are constants in the blocks of the implicit integrator: F1, S F2 in units of the rate t,
