@@ -18,7 +18,7 @@ template <class T, class At> HD T interpolate_scalar(const At &difference) {
 }
 #endif
 
-// Whether scalar number n, from 0, is a variable of a model of turbulence.
+// Whether scalar number n, counted from 0, is a variable of a turbulence model
 HD constexpr bool is_transported(int n) { return n >= scalar_variables - HX_TRANSPORTED; }
 
 // s(offset), f(offset): scalar number n and mass flux at node i + offset of the correction; mass: the mass flux F of

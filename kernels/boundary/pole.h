@@ -1,7 +1,7 @@
 // Pole: a face of a block that has collapsed to a line. All nodes of a ring around the line lie at one position. The
-// ghosts behind the pole are the nodes on its opposite side (hiresx/grid/rings.py). Its nodes obey no equation: they
-// take a mean of the rings around them (hiresx/rhs/pole.py). s1: stride along the line, s2: around it, sn: away from
-// it; height: number of nodes around it.
+// ghosts behind the pole are the nodes on its opposite side (hiresx/grid/rings.py). The nodes of the pole obey no
+// equation. They take a mean of the rings around them (hiresx/rhs/pole.py).
+// s1: stride along the line, s2: around it, sn: away from it; height: number of nodes around it.
 
 // sums[ring][variable][i]: sums over each of the three rings next to the line. The first and the last node have the
 // weights `first_share` and `last_share`.

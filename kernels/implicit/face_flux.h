@@ -7,11 +7,11 @@
 #include "transported.h"
 
 // Subtracts from the flux f the viscous flux through the face between two nodes with states ql and qr. m, `jacobian`:
-// area vector and Jacobian (1/volume) of the face, reals or packs. Thin layer: only derivatives across the face (T. H.
-// Pulliam, von Karman Institute LS 1986-02, section 3). The flux of momentum is mu J (|m|^2 du + m (m.du)/3), that of
-// energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. A turbulence model adds to mu and mu/Pr. A model without
-// transported variables gives `eddies`, over mu_ref, which are constants. For a model with transported variables
-// `known` holds the quantities of the node that are constants.
+// area vector and Jacobian (1/volume) of the face, reals or packs.
+// Thin layer: only derivatives across the face (T. H. Pulliam, von Karman Institute LS 1986-02, section 3). The flux of
+// momentum is mu J (|m|^2 du + m (m.du)/3), that of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. A turbulence
+// model adds to mu and mu/Pr. A model without transported variables gives `eddies`, over mu_ref, which are constants.
+// For a model with transported variables `known` holds the quantities of the node that are constants.
 template <class T, class A>
 HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, A eddies, T *f,
                              const TransportedConstants<A> &known = TransportedConstants<A>()) {

@@ -4,8 +4,8 @@
 // from node to node along b of the velocity component normal to the grid surfaces of a; in cells of width h it is h
 // grad u. With differences over the cells between a node i and its neighbours j, the equation is
 //     Sigma_i + alpha sum over j of 2 rho_i/(rho_i + rho_j) (Sigma_i - Sigma_j) = alpha rho_i (tr(D^2) + (tr D)^2)
-// It is solved by some sweeps of Jacobi from the result of the last stage. In a uniform flow D and Sigma are 0. di, dj,
-// dk: strides along i, j and k, 0 in a direction with one node.
+// It is solved by some sweeps of Jacobi from the result of the last stage. In a uniform flow D and Sigma are 0.
+// di, dj, dk: strides along i, j and k, 0 in a direction with one node.
 //
 // With a compressive stress the source is that of the compression alone, and the flux takes Pi in place of Sigma. S is
 // the symmetric part of grad u in cells of mean width h, S- its negative part, lambda < 0 the least eigenvalue, n the
