@@ -6,7 +6,7 @@ constexpr int scalar_variables = HX_SCALARS;
 constexpr int conserved_variables = gas_variables + scalar_variables;
 constexpr int gas_gradients = HX_GAS_GRADIENTS;
 constexpr int gradient_variables = gas_gradients + scalar_variables;
-// Layers of ghosts that every array holds beyond a face: what the farthest stencil of the run reaches.
+// Ghost layers of every array beyond a face: the reach of the widest stencil of the run.
 constexpr int ghost_layers = HX_GHOST_LAYERS;
-// Nodes to each side of the central differences of the viscous terms.
+// Nodes on each side that the central differences of the viscous terms read.
 constexpr int viscous_reach = HX_VISCOUS_REACH;
