@@ -30,7 +30,7 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, s
     }
 }
 
-// Range: nodes -correction_reach..n-1+correction_reach. Computes the physical flux (5 variables) and the pressure, eq. (4).
+// Range: nodes -correction_reach..n-1+correction_reach. Computes the physical flux (5 variables) and pressure, eq. (4).
 VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
               const_work_field<3> m, work_field<gas_variables> f, work_field<1> pressure) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
