@@ -9,7 +9,7 @@
 #define HD inline
 #else
 #define HD inline __attribute__((always_inline))
-#ifndef HX_POINTS  // no kernel of the text visits packs
+#ifndef HX_POINTS  // every kernel of this program visits single points
 #define HX_CPU
 #endif
 #endif
@@ -27,8 +27,8 @@
 #define HD_LONG HD
 #endif
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-// The C functions that kernels call are declared here, since parsing <cmath> takes a compiler as long as a small part
-// of the solver.
+// The C functions that kernels call are declared here. A compiler takes as long to parse <cmath> as to compile a small
+// part of the solver.
 #include <stddef.h>
 extern "C" {
 double sqrt(double) noexcept, pow(double, double) noexcept, exp(double) noexcept, log(double) noexcept;

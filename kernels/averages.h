@@ -212,7 +212,7 @@ KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int d
     add_budget(found, part, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
-// Arguments as of average_budget.
+// The arguments are those of average_budget.
 KERNEL(average_stress_budgets, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,

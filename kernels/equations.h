@@ -1,6 +1,6 @@
 // The sizes of the system of equations, which hiresx/equations/system.py gives. At a node:
-//   conserved  rho, rho u, rho v, rho w, e (those of the gas), rho s of every passive scalar
-//   gradients  u, v, w, T, s: what viscous terms take derivatives of; their fluxes change conserved variable 1, 2, ...
+//   conserved  rho, rho u, rho v, rho w, e (those of the gas), rho s of every scalar
+//   gradients  u, v, w, T, s: variables of the gradients in viscous terms; flux c changes conserved variable c + 1
 constexpr int gas_variables = HX_GAS_VARIABLES;
 constexpr int scalar_variables = HX_SCALARS;
 constexpr int conserved_variables = gas_variables + scalar_variables;

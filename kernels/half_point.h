@@ -30,8 +30,8 @@ template <int reach, class T, class At> HD T derivative_flux(const At &at) {
 // derivative. Their sum over the faces of a node is zero.
 template <class T, class At> HD T corrected_metric(const At &at) { return derivative_flux<correction_reach, T>(at); }
 
-// The linear correction of eqs (11) and (18) at i+1/2, -f_xx/24 + 7 f_xxxx/5760 as one six-point sum, with the next term
-// -31 f_xxxxxx/967680 as one of eight points: the difference of the two sums above.
+// The linear correction of eqs (11) and (18) at i+1/2: the difference of the two sums above. The sum over six points is
+// -f_xx/24 + 7 f_xxxx/5760; the sum over eight points includes the next term -31 f_xxxxxx/967680.
 template <class T, class At> HD T flux_correction(const At &at) {
     if constexpr (correction_reach == 3) return symmetric_sum<118, -137, 19, 0, T>(at) * real(1.0 / 3840);
     else return symmetric_sum<7823, -9859, 2279, -243, T>(at) * real(1.0 / 215040);

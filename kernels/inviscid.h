@@ -1,8 +1,8 @@
 // The inviscid right-hand side as the paper decomposes it, a thread per point, one direction at a time:
 //   interpolate -> physical_flux -> numerical_flux -> flux_difference
-// All arrays are padded, with variable stride sv; o is the index of node (0, 0, 0), (1, sj, sk) the strides of the
-// indices and sd the stride along the direction. m: the 3 area components of that direction. Half point h + 1/2 is
-// stored at node h. The range given to a launch and o shift together: nodes -1..n start at o - sd.
+// All arrays are padded, with variable stride sv. o: index of node (0, 0, 0); (1, sj, sk): strides of the indices; sd:
+// stride along the direction; m: the 3 area components of that direction. Half point h + 1/2 is stored at node h. The
+// range given to a launch and o shift together: nodes -1..n start at o - sd.
 #include "half_point.h"
 #include "flux_between.h"
 #include "wall_sums.h"

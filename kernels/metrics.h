@@ -6,7 +6,7 @@
 
 #include "central_difference.h"
 
-// (a_p b - a b_p)_r along strides sp, sr
+// The derivative of a_p b - a b_p along r; sp, sr: strides along p and r
 HD double twist(const double *a, const double *b, long long sp, long long sr) {
     return metric_derivative<double>([&](int r) {
         const double *ar = a + r * sr, *br = b + r * sr;

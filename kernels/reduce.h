@@ -1,7 +1,7 @@
 // Reductions in a fixed order: columns along k first, then entries of a flat array with a fixed stride; the host
 // reduces the last few numbers.
 
-// Per column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
+// For each column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
 VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, stride sv,
               const_state_field<gas_variables> q, const_rate_field<gas_variables> r, const_work_field<1> jacobian,
               int width,

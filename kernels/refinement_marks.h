@@ -1,6 +1,6 @@
 // The criteria of [refine], which mark nodes that need a finer level (hiresx/decomposition/flags.py has the same
 // criteria for the initial flow).
-constexpr int density_curvature = 0, density_gradient = 1;  // the third one is the magnitude of vorticity
+constexpr int density_curvature = 0, density_gradient = 1;  // the third criterion is the magnitude of vorticity
 
 // Marks of the nodes of a block, without ghosts: 2 where the criterion exceeds `refine`, else 1 where it exceeds
 // `coarsen`. di, dj, dk: strides, 0 in a direction with one node. closed: bits 2 d and 2 d + 1 say that the ghosts

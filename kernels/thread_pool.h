@@ -40,9 +40,9 @@ constexpr integer WORTH_WAKING = 4096, WORTH_SHARING = 1024, WORTH_TAKING = 256;
 constexpr double WORTHWHILE = 1.1;
 constexpr integer WINDOW = 10000000, SHORTEST_REST = 20000000, LONGEST_REST = 640000000;
 constexpr int CALLER = 1, WORKER = 2;  // bits that select sleeping threads
-constexpr int MOST = 4096;             // threads
-constexpr int MOST_PIECES = 1 << 16;   // of a level
-constexpr unsigned DONE = ~0u;         // pieces of no level
+constexpr int MOST = 4096;             // the largest number of threads
+constexpr int MOST_PIECES = 1 << 16;   // the largest number of pieces of a level
+constexpr unsigned DONE = ~0u;         // in place of the number of free pieces, after all levels
 
 // Does parts first..last-1 of a level; returns their weight.
 integer perform(const Level &level, integer first, integer last) {
@@ -90,7 +90,7 @@ struct ThreadPool {
     std::atomic<int> threads{1};
     std::atomic<bool> busy{false};
     const Level *level = nullptr, *end = nullptr;
-    integer pieces = 0, starts[MOST_PIECES + 1];  // of the level: their number, and the first part of each
+    integer pieces = 0, starts[MOST_PIECES + 1];  // number of pieces of the level, and the first part of each
     pthread_t workers[MOST];
     int started = 0;
     std::atomic<integer> runs{0}, wakes{0};
