@@ -23,11 +23,11 @@ HD double spline_past(int sample, double x) {
     return sample < 2 ? past : 1.0 - past;
 }
 
-// Adds the flow at the nodes places[0..count-1] to the four sums: rho, u, v, w, p and scalars. From the time `seen`
-// before to the clock's time the flow changes linearly from `held`, and the weights, of third degree, are integrated
-// exactly. A time that was seen already adds nothing, so that a step may be repeated. Without an earlier flow (seen <
-// 0) the flow is taken as constant up to now. interval: the time at which it began, its length, and, if the position
-// counts steps, the fraction of the interval that a step takes, else 0.
+// Adds the flow at the nodes places[0..count-1] to the four sums: rho, u, v, w, p and scalars. Between the time `seen`
+// and the clock's time the flow changes linearly from `held`, and the weights, of third degree, are integrated exactly.
+// A time that was seen already adds nothing, so that a step may be repeated. Without an earlier flow (`seen` is
+// negative) the flow is taken as constant up to now. interval: the time at which it began, its length, and, if the
+// position counts steps, the fraction of the interval that a step takes, else 0.
 KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *places,
        const_state_field<conserved_variables> q, const double *clock, const double *interval, double *position,
        double *seen, double *held, double *sums) {

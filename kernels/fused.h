@@ -20,7 +20,7 @@ constexpr int FUSED_NODE = FUSED_F + gas_variables;
 constexpr int FUSED_REACH = ghost_layers;
 constexpr int FUSED_WINDOW = 2 * ghost_layers;
 // Reals that a thread of sweep_across keeps in shared memory: the nodes of its window, the next node, and whether the
-// last node was rough. In a register the latter would cost more than that register.
+// last node was rough. Kept in a register, the latter would cost more than one register.
 constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE + HX_LIMITER;
 
 // Fetches q and m of node p into to_state(v) and to_metrics(v); they have arrived after FETCHED.
@@ -29,7 +29,7 @@ constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE + HX_LIM
         for (int v = 0; v < conserved_variables; ++v) FETCH(to_state(FUSED_Q + v), address(q + v * sv + (p))); \
         for (int d = 0; d < 3; ++d) FETCH(to_metrics(FUSED_M + d), address(m + d * sv + (p))); \
     } while (0)
-// FUSED_BEGIN fetches the first nodes of a sweep into keep(v).
+// FUSED_BEGIN puts the first nodes of a sweep into keep(v).
 //
 // FUSED_FETCH fetches the following nodes into keep(v) too, except for numbers that memory keeps in FP32 (storage.h).
 // Those go into `coming(v)`, and FUSED_ARRIVE converts them to `real` once after their arrival. Conversions at every

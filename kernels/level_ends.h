@@ -75,9 +75,9 @@ HD void add_even(const real *q, const real *even, real mass, real *sum) {
 }
 
 // Adds to `taken` what a node in the state q takes of `given`, the total for all nodes. share: its shares of mass,
-// momentum and energy. Mass has the velocity of the node, and momentum comes with the energy that makes the share of
-// energy zero for an observer who moves with the node. Otherwise a share of the kinetic energy of fast and cold gas
-// would far exceed the internal energy of the node.
+// momentum and energy. Mass has the velocity of the node. The energy that mass and momentum carry is zero for an
+// observer who moves with the node. Otherwise a share of the kinetic energy of fast and cold gas would far exceed the
+// internal energy of the node.
 HD void add_shares(const real *q, const real *given, const real *share, real *taken) {
     const real mass = given[0] * share[0];
     taken[0] += mass;

@@ -2,8 +2,8 @@
 // weights are products of weights along each direction. A first kernel interpolates along the normal of the face, at
 // the nodes along the face that a second kernel reads. The second kernel interpolates along the face.
 //
-// Column c of the lists has its first node at start[c] in the part and the weights [(2, 6)][columns] of the sixth-order
-// and of the linear interpolation. layers[variables][n]: the values between both kernels.
+// Column c of the lists has its first node at start[c] in the part. weights[(2, 6)][columns]: of the sixth-order and of
+// the linear interpolation. layers[variables][n]: the values between both kernels.
 #include "interpolated.h"
 
 // A box of ghosts in the lists. ghosts, values: number of its first ghost, and of its first value between the kernels.
@@ -144,8 +144,8 @@ HD level_ghost ghost_of(const int *box, int boxes, const int *start, int i) {
     return {first, second, b.values + line * b.width[0] + start[first] - b.first[0], b.width[0]};
 }
 
-// Contributions to the state, of n variables: the sixth-order value in buffer[to[i]][0..n-1], the linear one in
-// [n..2n-1].
+// Contributions to the state, of c conserved variables: buffer[to[i]][0..c-1] takes the sixth-order value, [c..2c-1]
+// the linear one.
 KERNEL(level_shares, int i, int j, int k, int n, int boxes, int columns, const int *box, const int *start, const int *to,
        const real *weights, const real *layers, real *buffer) {
     constexpr int variables = conserved_variables;

@@ -30,8 +30,7 @@ struct MarchTile {
     int i, j, ni, nj;
     bool along_i, along_j;  // whether there are fluxes along i and along j
 
-    // Calls visit(x, y, area_i, area_j) if node (x, y) is needed; area_i, area_j: whether its area along i and along j
-    // is.
+    // Calls visit(x, y, area_i, area_j) if node (x, y) is needed; area_i, area_j: whether its areas along i and j are.
     template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
         const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
         const bool area_i = ghosts && along_i && row && i + x < ni + split_reach;
