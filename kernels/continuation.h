@@ -21,7 +21,7 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, real
 
 // The share of the change of a ghost that is admitted for a characteristic field which enters the block at `speed`.
 // change: that change, in units of density. The share is 1 where the speed exceeds a thirtieth of the sound speed times
-// change/rho, and in proportion to the speed below. Ghosts are therefore continuous functions of the flow also where it
+// change/rho, and proportional to the speed below. Ghosts are therefore continuous functions of the flow also where it
 // grazes the face, with slopes that do not grow with the change: a steep slope would amplify round-off from step to
 // step.
 HD real entering_share(real speed, real change, real sound, real rho) {

@@ -8,7 +8,7 @@ constexpr int inward_nodes = 5, along_nodes = 2 * difference_reach + 1;
 // Rows of `flow`: rho, u, v, w, p; friction on the wall along x, y, z; heat into it; the power of friction and heat.
 constexpr int flow_rows = 10, of_friction = 5, of_heat = 8, of_power = 9;
 
-// places: indexes in the padded arrays of the part: the node, the four nodes behind it, then along_nodes along each
+// places: indexes in the padded arrays of the part: the node, the next four inwards, then along_nodes along each
 // tangent. area: outward normal times the node's share of the face. one_sided (inward_nodes) and factors (tangents,
 // along_nodes): weights of the derivatives inwards and along the face. slopes (1 + tangents, 3): factors of these
 // derivatives in those with respect to x, y, z. mirror: whether the face transmits neither shear nor heat. curvature:

@@ -118,7 +118,7 @@ KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, 
 }
 
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2
-// (these three divided by Re_c), p div u, (div u)^2, and with a turbulence model tau_ij du_i/dx_j of its eddy
+// (the last three divided by Re_c), p div u, (div u)^2, and with a turbulence model tau_ij du_i/dx_j of its eddy
 // viscosity. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk: strides of the derivatives, as in
 // viscous_flux.
 VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height, int nodes,
