@@ -1,5 +1,5 @@
-// Interpolation of the flow at positions between nodes, from contributions that several blocks or ranks may have computed
-// (kernels/boundary/patched.h, level_ghosts.h).
+// Interpolation of the flow at positions between nodes, from contributions that several blocks or ranks may have
+// computed (kernels/boundary/patched.h, level_ghosts.h).
 
 // The weight of the sixth-order value relative to the linear value: 1 in smooth flow, 0 at jumps. apart: the relative
 // difference of both.

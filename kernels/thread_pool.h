@@ -17,8 +17,8 @@
 
 typedef long long integer;
 
-// `parts` parts of a kernel; `first`: the number of parts before them in the level; `weight`: the approximate cost of one
-// part, in points of a cheap kernel.
+// `parts` parts of a kernel; `first`: the number of parts before them in the level; `weight`: the approximate cost of
+// one part, in points of a cheap kernel.
 struct Call {
     void (*function)(const void *words, integer first, integer last);
     const void *words;
@@ -80,9 +80,9 @@ void relax() {
 }
 
 struct ThreadPool {
-    // The generation of the level, and the number of its free pieces, or DONE after all levels. DONE is the last write of
-    // the thread that finishes them, as the caller continues when it sees it. A thread that decreases the number of free
-    // pieces owns a piece of this level, and the level stays until that piece is done.
+    // The generation of the level, and the number of its free pieces, or DONE after all levels. DONE is the last write
+    // of the thread that finishes them, as the caller continues when it sees it. A thread that decreases the number of
+    // free pieces owns a piece of this level, and the level stays until that piece is done.
     alignas(64) std::atomic<unsigned long long> tickets{0};
     alignas(64) std::atomic<integer> left{0};  // unfinished pieces of the level
     alignas(64) std::atomic<int> sleepers{0};
@@ -94,9 +94,9 @@ struct ThreadPool {
     pthread_t workers[MOST];
     int started = 0;
     std::atomic<integer> runs{0}, wakes{0};
-    // Since the last judgement: the time of shared work, the waiting time of the caller, the weight of the work, and the
-    // weight of the caller's part. Then the time until which the caller works alone, and the duration of the next such
-    // period.
+    // Since the last judgement: the time of shared work, the waiting time of the caller, the weight of the work, and
+    // the weight of the caller's part. Then the time until which the caller works alone, and the duration of the next
+    // such period.
     integer lasted = 0, waited = 0, weighed = 0, done = 0, alone_until = 0, rest = SHORTEST_REST;
 
     unsigned *generation() { return reinterpret_cast<unsigned *>(&tickets) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); }

@@ -33,8 +33,8 @@ template <class T> HD void interpolate_both(T d1, T d2, T d3, T d4, T &left, T &
     left = (a0 * lA + a1 * lB + a[2] * lC) * (sum_right * inverse);
 }
 
-// The left-biased value alone, for the original scheme: c^-_{i+1/2} - c_i. The right-biased value at the same half point
-// is the mirror image: call this function with the differences reversed and negated.
+// The left-biased value alone, for the original scheme: c^-_{i+1/2} - c_i. The right-biased value at the same half
+// point is the mirror image: call this function with the differences reversed and negated.
 template <class T> HD T interpolate_one(T d1, T d2, T d3, T d4, T &ends) {
     T a[3];
     weights_of_five(d1, d2, d3, d4, a, ends);
