@@ -33,7 +33,7 @@ class Job:
 
 def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
     """Return the runs of a scaling experiment: each number in `ranks` with each strategy in `placements`, by which
-    ranks are placed on GPUs. A single rank is run once."""
+    ranks are placed on GPUs, such as "optimal" or "paper". A single rank is run once."""
     return [Job(n, name) for n in ranks for name in (placements if n > 1 and placements else (None,))]
 
 

@@ -286,8 +286,8 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of `setup` with `points` cells along each direction: of the right-hand side of
-    a periodic flow, otherwise of the flow at the end. NaN if it fails. `bench`: has the backend under test."""
+    """Return the L1, L2 and Linf errors of the manufactured flow `setup` with `points` cells along each direction: of
+    the right-hand side if it is periodic, else of the flow at the end. NaN if it fails. `bench`: has the backend."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)
