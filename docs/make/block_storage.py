@@ -4,8 +4,9 @@ one Newton step, and what a sweep costs.
     python docs/make/block_storage.py residuals naca0012 laminar --steps 10 --cfl 1000
     python docs/make/block_storage.py times --nodes 64
 
-Printed are tables of docs/implicit.md. `residuals`: the flow after so many Newton steps, and the residual of the linear
-equations at this CFL number, over that without an update, after sweeps of each storage; the matrix is that of fp32.
+It prints tables of docs/implicit.md and docs/linear-solver.md. `residuals`: the flow after so many Newton steps, and
+the residual of the linear equations at this CFL number, over that without an update, after sweeps of each storage; the
+matrix is that of fp32.
 `--picture FILE.png` draws them too: docs/implicit-sweeps.png, from the same command.
 `times`: on one core; a part of measure_gpu.py measures the same on a GPU.
 """
