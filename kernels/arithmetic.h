@@ -1,4 +1,4 @@
-// The one header that knows which device it is on.
+// This header adapts the kernels to the device: macros, number types and elementary functions.
 //
 // Point functions are templates over the arithmetic type T: `real` in a CUDA thread (and in the emulated form of
 // the CUDA kernels), `real` or `pack` (a vector register of reals) on the CPU. They are branch-free: a choice between
@@ -9,13 +9,13 @@
 #define HD inline
 #else
 #define HD inline __attribute__((always_inline))
-#ifndef HX_POINTS  // no kernel of the text visits packs
+#ifndef HX_POINTS  // every kernel of this program visits single points
 #define HX_CPU
 #endif
 #endif
-// Long point functions that are called from several places, by whose copies most of the time goes that a compiler takes.
-// HD_APART: on a CPU one function for all of them. HD_LONG: copies nevertheless, since packs take these faster, unless
-// HX_FEW_COPIES asks for a text that is compiled sooner.
+// Attributes of long point functions that are called from several places. Inlined copies of them take most of the
+// compilation time. HD_APART: on a CPU one function that is not inlined. HD_LONG: inlined, since packs are then faster,
+// unless HX_FEW_COPIES asks for a program that compiles sooner.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HD_APART HD
 #else
@@ -27,8 +27,8 @@
 #define HD_LONG HD
 #endif
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-// The C functions that kernels call are declared here, since parsing <cmath> takes a compiler as long as a small part
-// of the solver.
+// The C functions that kernels call are declared here. A compiler takes as long to parse <cmath> as to compile a small
+// part of the solver.
 #include <stddef.h>
 extern "C" {
 double sqrt(double) noexcept, pow(double, double) noexcept, exp(double) noexcept, log(double) noexcept;
@@ -44,23 +44,26 @@ void free(void *) noexcept;
 }
 #endif
 
-// What is computed at one point (i, j, k) of a range. How the range is visited is generated around it:
-// a thread per point on CUDA, loops on the CPU.
+// Declares the work at one point (i, j, k) of a range. The code that visits the range is generated: a thread per point
+// on CUDA, loops on the CPU.
 #define KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
-// The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
+// The same for work that accesses memory only by load<T> and store and is contiguous in i, so that the CPU may visit
+// packs.
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
-// The work of a warp, for GPUs only. The lanes execute LANES { ... } each for itself and synchronise after it; only
-// these blocks may differ between lanes. They share variables declared SHARED, and BLOCK_MEMORY as a tile kernel does.
+// Declares the work of a warp, for GPUs only. Every lane executes LANES { ... }, after which the lanes synchronise;
+// only these blocks may differ between lanes. The lanes share variables declared SHARED, and BLOCK_MEMORY as in a tile
+// kernel.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
-// The work of a block of HX_TILE_THREADS threads, for GPUs alone, on a tile of HX_TILE_I by HX_TILE_J of ni by nj nodes:
-// i and j are its first one, k a chunk of what lies along k. The threads meet behind every THREADS { ... }, share the reals
-// of BLOCK_MEMORY(name, <kernel>_own), so many for a block, and each keeps MINE(name)[0] and following, declared as
-// PRIVATE(type, name, count), in registers. A constant <kernel>_blocks says how many blocks a multiprocessor should hold.
+// Declares the work of a block of HX_TILE_THREADS threads, for GPUs only, on a tile of HX_TILE_I by HX_TILE_J of ni by
+// nj nodes. (i, j) is the first node of the tile, k the number of a chunk of the nodes along k. The threads synchronise
+// after every THREADS { ... }. They share the array BLOCK_MEMORY(name, <kernel>_own) of <kernel>_own reals. Each thread
+// keeps MINE(name)[0], MINE(name)[1], ..., declared by PRIVATE(type, name, count), in registers. A constant
+// <kernel>_blocks is the number of blocks that a multiprocessor should hold.
 #define TILE_KERNEL(name, ...) HD void name##_tile(int ni, int nj, __VA_ARGS__)
-// A point kernel whose point is a line, or a part of one, for GPUs: many registers, and for what they do not hold
-// OWN_MEMORY(type, name, count), `count` numbers of its own on the chip, which are OWN(name, 0) and following. What does
-// not fit a block's ordinary 48 KiB is given by the launch, to one name of a kernel: its `count` is then a constant
-// <kernel>_own of reals, declared ahead of the kernel.
+// Declares a point kernel for GPUs whose point is a grid line or a part of one. It uses many registers. For further
+// data OWN_MEMORY(type, name, count) gives each thread `count` numbers on the chip: OWN(name, 0), OWN(name, 1), .... If
+// they exceed the usual 48 KiB of a block, the launch provides the memory. This works for one name per kernel, whose
+// `count` is then a constant <kernel>_own of reals, declared before the kernel.
 #define LINE_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SHARED __shared__
@@ -72,7 +75,8 @@ void free(void *) noexcept;
     const int name##_own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
 #define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
 #define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
-// Read again at every use, so that values that depend on it are computed again and not kept in registers.
+// The number of the thread. It is read again at every use, so that the compiler computes values that depend on it again
+// instead of keeping them in registers.
 HD int own_thread() {
     int thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -84,10 +88,11 @@ HD int own_thread() {
     real *const name = reinterpret_cast<real *>(hx_given_memory)
 #define PRIVATE(type, name, count) type name[count]
 #define MINE(name) name
-// A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED. FETCH_ENDS
-// makes a group of those before it; FETCHED_BUT(count) waits for all groups but the last `count`.
-// No hints for caches: the assembler of CUDA 13.0 makes an illegal instruction of some copies with one (LDGSTS of a shared
-// address in a uniform register).
+// FETCH(to, from) starts the asynchronous copy of a number, without conversion, into SHARED or OWN_MEMORY; FETCHED
+// waits for all copies. FETCH_ENDS closes a group of the copies before it; FETCHED_BUT(count) waits for all groups but
+// the last `count`.
+// The copies have no cache hints: the assembler of CUDA 13.0 makes an illegal instruction of some copies with a hint
+// (LDGSTS of a shared address in a uniform register).
 #if __CUDA_ARCH__ >= 800
 #define FETCH(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(&(to))), \
@@ -115,10 +120,10 @@ HD int own_thread() {
 #define FETCH_ENDS
 #define FETCHED_BUT(count)
 #endif
-// A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
+// A visitor written for the CPU only (kernels/__init__.py describes visitors whose work threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
 
-#if defined(HX_COUNTED)  // a header with the type of numbers that count
+#if defined(HX_COUNTED)  // a header that defines numbers that count operations
 #include HX_COUNTED
 typedef counted real;
 #elif defined(HX_FP32)
@@ -129,27 +134,27 @@ typedef long double real;
 typedef double real;
 #endif
 
-// Ahead of a loop that a GPU is to keep as one: unrolled it would take more registers.
+// Precedes a loop that a GPU should not unroll, since it would then take more registers.
 #if defined(__CUDA_ARCH__)
 #define ROLLED _Pragma("unroll 1")
 #else
 #define ROLLED
 #endif
-// Ahead of a loop over numbers that are to be in registers
+// Precedes a loop over array elements that should be in registers.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define UNROLLED _Pragma("unroll")
 #else
 #define UNROLLED
 #endif
 
-// Kernel arguments with values at every node (kernels/__init__.py). To a compiler they are pointers; the number of
-// variables is checked where a launch is built.
+// Types of kernel arguments with `variables` values at every node (kernels/__init__.py). They are pointers to the
+// compiler; the number of variables is checked where a launch is built.
 template <int variables> using field = real *;
 template <int variables> using const_field = const real *;
 // A pointer that may be null.
 template <class Pointer> using optional = Pointer;
 
-// The C function of the name for `real`: sqrt or sqrtf
+// The C function `name` for the type `real`: sqrt, sqrtf or sqrtl
 #if defined(HX_FP32)
 #define OF_REAL(name) name##f
 #elif defined(HX_EXTENDED)
@@ -163,9 +168,9 @@ HD real exponential(real a) { return OF_REAL(exp)(a); }
 HD real logarithm(real a) { return OF_REAL(log)(a); }
 HD real arc_cosine(real a) { return OF_REAL(acos)(a); }  // |a| <= 1
 
-// 1/a, 1/sqrt(a) and sqrt(a) of an ordinary a > 0, to the last bit or two: NVIDIA's processors compute a quotient from
-// an approximation of 20 bits, which one cubic iteration completes. Rounding as IEEE 754 requires would cost twice as
-// much. For 0 the result may be NaN.
+// 1/a, 1/sqrt(a) and sqrt(a) of a normal number a > 0, exact but for the last bit or two. NVIDIA's processors
+// approximate a quotient to 20 bits, and one cubic iteration completes it. Rounding as IEEE 754 requires would cost
+// twice as much. For a = 0 the result may be NaN.
 HD real reciprocal(real a) {
 #if !defined(__CUDA_ARCH__)
     return real(1) / a;
@@ -201,7 +206,8 @@ HD real positive_root(real a) {
     return square_root(a);
 #endif
 }
-// cos(2 pi a) and sin(2 pi a), |a| <= 1/2, then cos(a) and sin(a): CUDA's own for large angles would ask for a stack.
+// cos(2 pi a) and sin(2 pi a) for |a| <= 1/2, then cos(a) and sin(a). CUDA's own cos and sin reserve a stack for large
+// angles.
 #if defined(__CUDA_ARCH__)
 HD double cosine_of_turns(double a) { return cospi(2.0 * a); }
 HD double sine_of_turns(double a) { return sinpi(2.0 * a); }
@@ -229,7 +235,7 @@ HD void store(mark *p, bool a) { *p = mark(a); }
 template <int variables> using mark_field = mark *;
 template <int variables> using const_mark_field = const mark *;
 
-// The numbers that a pack holds, and one of them
+// The number of lanes of T, and access to one lane
 template <class T> constexpr int lanes_of = 1;
 HD real lane_of(real a, int) { return a; }
 HD void set_lane(real &a, int, real value) { a = value; }
@@ -239,14 +245,14 @@ HD void store(real *p, real a) { *p = a; }
 HD void store_where(bool mask, real *p, real a) {
     if (mask) *p = a;
 }
-// element `at` of an array of one value for all (stride 0) or one per point (stride 1)
+// Element `at` of an array with one value per point (stride 1), or the one value for all points (stride 0)
 template <class T> HD T load_or_common(const real *p, long long at, int stride) {
     return stride ? load<T>(p + at) : T(p[0]);
 }
 
-// Asks for memory that packs will need; nothing to points on their own.
+// expect_read and expect_write prefetch memory for packs; they do nothing for single points.
 template <class T> HD void expect_read(const real *) {}
-// A number that is not read again soon, so that the cache of a GPU is left to others
+// Loads a number that is not read again soon, so that it does not displace others from the cache of a GPU
 HD real load_once(const real *p) {
 #if defined(__CUDA_ARCH__)
     return __ldcs(p);

@@ -1,13 +1,14 @@
-// Averages in time, of nodes and of lines of nodes, and of what the budgets of turbulence need.
+// Time averages at nodes and over lines of nodes: Reynolds and Favre averages, and the terms of the turbulence budgets.
 #include "node_sample.h"
 #include "viscous.h"
 
-// Running means m and covariances c after a sample that stands for `share` of the time averaged so far (it included): d
-// = x - m, m += share d, c_xy = (1 - share) (c_xy + share d_x d_y) with the m of before (West 1979). Nothing cancels,
-// as it would in <x y> - <x><y>, or in a difference from the new m: a value that is not stored anywhere may be rounded,
-// or fused into such differences, in two ways. Always in double. mean: arrays of width x height x ... nodes without
-// ghosts. Where averages of other nodes are taken in (Chan, Golub & LeVeque 1983), d is the difference of the means,
-// and `own` has their covariances: share own_xy is added. Of a single node there are none.
+// Update of running means m and covariances c by a sample x whose share of the averaged time, sample included, is
+// `share` (West 1979): d = x - m, m += share d, c_xy = (1 - share) (c_xy + share d_x d_y), where d is taken from the
+// mean before the update. Nothing cancels, as it would in <x y> - <x><y>. Differences from the new mean are avoided,
+// since a value that is not stored may be rounded, or fused into such differences, in two ways. Numbers are always
+// double. mean: arrays of width x height x ... nodes without ghosts. Where averages of other nodes are merged (Chan,
+// Golub & LeVeque 1983), d is the difference of the means, and share own_xy is added, with their covariances `own`. A
+// single node has no covariances (NoMoments).
 struct NoMoments {
     static constexpr bool there = false;
     HD double operator[](int) const { return 0.0; }
@@ -27,8 +28,8 @@ constexpr int reynolds_means = 6, favre_means = 5, rate_means = 15, paired = 9;
 constexpr int of_reynolds = reynolds_means + paired, of_favre = favre_means + paired, of_scalar = 5;
 constexpr int of_budget = rate_means + 11, of_stress_budgets = rate_means + 43;
 
-// now: rho, u, v, w, p, T, `apart` from each other, of a node or the means of others; after their means their squares;
-// uv, uw, vw
+// now: rho, u, v, w, p, T, with stride `apart`, of a node or the means of merged averages. at: their means, their
+// variances, then the covariances uv, uw, vw, with stride `count`.
 template <class Own>
 HD void add_reynolds(const double *now, long long apart, double share, long long count, double *at, const Own &own) {
     double d[reynolds_means];
@@ -42,12 +43,13 @@ HD void add_reynolds(const double *now, long long apart, double share, long long
     covary(at + 14 * count, share, d[2] * d[3], own, 8);
 }
 
-// The share of the mass
+// The share of a sample in the averaged mass; before: the mean density before the sample
 HD double mass_share(double rho, double share, double before) {
     return share * rho / (before + share * (rho - before));
 }
 
-// now: u, v, w, T, as above; means of rho and, weighted with rho, of these; uu, vv, ww, uv, uw, vw, uT, vT, wT
+// now: u, v, w, T, as above. at: the mean of rho, the means of u, v, w, T weighted with rho, then uu, vv, ww, uv, uw,
+// vw, uT, vT, wT.
 template <class Own>
 HD void add_favre(double rho, const double *now, long long apart, double share, long long count, double *at,
                   const Own &own) {
@@ -63,8 +65,8 @@ HD void add_favre(double rho, const double *now, long long apart, double share, 
         covary(at + (favre_means + n) * count, mass, d[first[n]] * d[second[n]], own, n);
 }
 
-// now: a scalar, and as above u, v, w, whose means of before are in `gas`; the scalar's mean; ss, us, vs, ws. `share`
-// is that of the mass for Favre's.
+// now: a scalar s. velocity: u, v, w as above; gas: their means before the sample. at: the mean of s, then ss, us, vs,
+// ws. share: for Favre averages the share of the mass.
 template <class Own>
 HD void add_scalar(double now, const double *velocity, long long apart, double share, long long count,
                    const double *gas, double *at, const Own &own) {
@@ -75,8 +77,8 @@ HD void add_scalar(double now, const double *velocity, long long apart, double s
         covary(at + (2 + c) * count, share, d * (velocity[c * apart] - gas[c * count]), own, 1 + c);
 }
 
-// Of the node p: the viscous stress (xx, yy, zz, xy, xz, yz) and the velocity gradient (du_i/dx_j row by row), 15
-// numbers. Arguments as of column_energy.
+// At node p, the viscous stress (xx, yy, zz, xy, xz, yz) and the velocity gradient (du_i/dx_j row by row), 15 numbers.
+// The arguments are those of column_energy.
 HD void stress_and_gradient(long long p, int di, int dj, int dk, stride sv, const work_real *w, const work_real *m,
                             const work_real *jacobian, real inverse_reynolds, const work_real *eddies, double *value) {
     real own[gas_gradients], g[gas_gradients][3];
@@ -106,15 +108,16 @@ HD void stress_and_gradient(long long p, int di, int dj, int dk, stride sv, cons
     for (int n = 0; n < 9; ++n) value[6 + n] = g[n / 3][n % 3];
 }
 
-// Places of the components of a symmetric tensor, row by row, among xx, yy, zz, xy, xz, yz
+// The place of component (a, b) of a symmetric tensor among xx, yy, zz, xy, xz, yz
 HD int symmetric(int a, int b) { return a == b ? a : a + b + 2; }
 
-// What a budget takes in: density; differences of u_i from the Reynolds means (d) and the Favre means (f) of before,
-// and of the pressure; of the viscous stress and of the velocity gradient, whose means take them in at once.
+// The deviations of a sample that the budgets need. rho: its density. d, f: u_i minus the Reynolds means and minus the
+// Favre means before the sample. p: the pressure minus its mean. tau, g: viscous stress and velocity gradient minus
+// their means, which the constructor updates.
 struct Fluctuations {
     double rho, d[3], f[3], p, tau[6], g[9];
-    // now, massive: as `now` of add_reynolds and add_favre, value: of stress_and_gradient; reynolds, favre: the means
-    // of before, at: those of stress_and_gradient
+    // now, massive: `now` of add_reynolds and of add_favre; value: the result of stress_and_gradient; reynolds, favre:
+    // the means before the sample; at: the means of `value`
     HD Fluctuations(const double *now, const double *massive, const double *value, long long apart, double share,
                     const double *reynolds, const double *favre, long long count, double *at) {
         rho = now[0], p = now[4 * apart] - reynolds[4 * count];
@@ -130,10 +133,10 @@ struct Fluctuations {
     }
 };
 
-// Before add_reynolds and add_favre, whose values are in `reynolds` and `favre`, after the means of
+// Called before add_reynolds and add_favre, which update the means. Updates in `at`, behind the means of
 // stress_and_gradient: the covariances of p with u, v, w and div u, of u_i with tau_ix, tau_iy, tau_iz, and of tau_ij
-// with du_i/dx_j; and the Favre third moments u_i u_i u, v, w over 2 (Pebay 2008). own, own_favre: beyond the means of
-// what is taken in.
+// with du_i/dx_j (sums over i and j); and the Favre third moments u_i u_i u, v, w over 2 (Pebay 2008). favre: the Favre
+// averages before the sample. own, own_favre: the covariances of merged averages.
 template <class Own>
 HD void add_budget(const Fluctuations &now, double share, long long count, const double *favre, double *at,
                    const Own &own, const Own &own_favre) {
@@ -146,7 +149,7 @@ HD void add_budget(const Fluctuations &now, double share, long long count, const
     }
     for (int n = 0; n < 8; ++n) covary(at + (rate_means + n) * count, share, product[n], own, n);
     const double mass = mass_share(now.rho, share, favre[0]);
-    const double *moments = favre + favre_means * count;  // uu, vv, ww, uv, uw, vw of before
+    const double *moments = favre + favre_means * count;  // uu, vv, ww, uv, uw, vw before the sample
     auto moment = [&](int n) { return moments[n * count] - own_favre[n]; };
     const double square = f[0] * f[0] + f[1] * f[1] + f[2] * f[2];
     const double trace = moment(0) + moment(1) + moment(2);
@@ -157,10 +160,10 @@ HD void add_budget(const Fluctuations &now, double share, long long count, const
     }
 }
 
-// In the place of add_budget, for the budgets of all Reynolds stresses: the covariances of p with u, v, w; of p with
-// du_i/dx_j + du_j/dx_i (xx, yy, zz, xy, xz, yz); of u, of v and of w with each component of tau; the sums over k of
-// those of tau_ik with du_j/dx_k and of tau_jk with du_i/dx_k; and the Favre third moments uuu, uuv, uuw, uvv, uvw,
-// uww, vvv, vvw, vww, www.
+// Takes the place of add_budget for the budgets of all Reynolds stresses. Updates the covariances of p with u, v, w; of
+// p with du_i/dx_j + du_j/dx_i (xx, yy, zz, xy, xz, yz); of u, of v and of w with each component of tau; the sums over
+// k of the covariances of tau_ik with du_j/dx_k and of tau_jk with du_i/dx_k; and the Favre third moments uuu, uuv,
+// uuw, uvv, uvw, uww, vvv, vvw, vww, www.
 template <class Own>
 HD void add_stress_budgets(const Fluctuations &now, double share, long long count, const double *favre, double *at,
                            const Own &own, const Own &own_favre) {
@@ -183,7 +186,7 @@ HD void add_stress_budgets(const Fluctuations &now, double share, long long coun
         covariance(share, sum);
     }
     const double mass = mass_share(now.rho, share, favre[0]);
-    const double *moments = favre + favre_means * count;  // uu, vv, ww, uv, uw, vw of before
+    const double *moments = favre + favre_means * count;  // uu, vv, ww, uv, uw, vw before the sample
     auto moment = [&](int a, int b) { return moments[symmetric(a, b) * count] - own_favre[symmetric(a, b)]; };
     for (int a = 0; a < 3; ++a)
         for (int b = a; b < 3; ++b)
@@ -193,7 +196,7 @@ HD void add_stress_budgets(const Fluctuations &now, double share, long long coun
             }
 }
 
-// share: an array of one number. Launched before average_moments, whose values are in `reynolds` and `favre`.
+// Launched before average_moments, which updates the averages `reynolds` and `favre`. share: an array of one number.
 KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
@@ -209,7 +212,7 @@ KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int d
     add_budget(found, part, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
-// Arguments as of average_budget.
+// The arguments are those of average_budget.
 KERNEL(average_stress_budgets, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
@@ -225,12 +228,12 @@ KERNEL(average_stress_budgets, int i, int j, int k, int o, int sj, int sk, int d
     add_stress_budgets(found, part, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
-// --- averages over lines of nodes: all kinds together, since each needs the means of before of the others
+// --- Averages over lines of nodes. All kinds are updated together, since each needs the previous means of the others.
 
 enum { AVERAGES_REYNOLDS = 1, AVERAGES_FAVRE = 2, AVERAGES_BUDGET = 4, AVERAGES_STRESS_BUDGETS = 8 };
 
-// The averages of a node, by `kinds` (bits), one kind behind the other in an array with `count` nodes; of Reynolds' and
-// Favre's the scalars are the last
+// Pointers to the averages of a node. The array holds the kinds (bits) one behind the other, with stride `count`
+// between quantities. Averages of scalars follow those of the gas, for Reynolds and for Favre averages.
 template <class Pointer> struct Averages {
     Pointer reynolds = nullptr, favre = nullptr, budget = nullptr;
     int kinds;
@@ -242,22 +245,22 @@ template <class Pointer> struct Averages {
     }
 };
 
-// Numbers of a node
+// The number of averages of a node
 HD int quantities_of(int kinds) {
     const int scalars = of_scalar * scalar_variables;
     return (kinds & AVERAGES_REYNOLDS ? of_reynolds + scalars : 0) + (kinds & AVERAGES_FAVRE ? of_favre + scalars : 0)
            + (kinds & AVERAGES_BUDGET ? of_budget : 0) + (kinds & AVERAGES_STRESS_BUDGETS ? of_stress_budgets : 0);
 }
 
-// rho, u, v, w, p, T; rho, u, v, w, T for Favre's means; what stress_and_gradient gives: `apart` from each other, of a
-// node or the means of many
+// A sample, or the means of many nodes, with stride `apart`. now: rho, u, v, w, p, T; massive: rho, u, v, w, T for
+// Favre averages; rates: the result of stress_and_gradient.
 struct Taken {
     const double *now, *massive, *rates;
     long long apart;
 };
 
-// The same number, of which the compiler does not know that: else it keeps the addresses of all quantities in registers
-// over a loop, more than there are.
+// Returns `count`, but the compiler cannot know that. Otherwise it would keep the addresses of all quantities in
+// registers over a loop, and there are not enough registers.
 HD long long unknown(long long count) {
 #if defined(__CUDA_ARCH__)
     asm volatile("" : "+l"(count));
@@ -270,7 +273,7 @@ template <bool many> HD auto moments_of(const double *at, int first, long long c
     else return NoMoments();
 }
 
-// Takes in one node, or `many` whose averages are `from`. scalar(n, kind): of scalar number n, its mean of a kind.
+// Adds one node, or (many) the merged averages `from`. scalar(n, kind): the value of scalar n, or its mean of a kind.
 template <bool many, class Scalars>
 HD void take(const Averages<double *> &at, const Taken &s, double share, const Averages<const double *> &from,
              Scalars scalar) {
@@ -301,8 +304,8 @@ HD void take(const Averages<double *> &at, const Taken &s, double share, const A
                      moments_of<many>(from.reynolds, reynolds_means, from.count));
 }
 
-// Takes in a node whose averages are of one kind, Reynolds' or Favre's. They are loaded before the first of them is
-// stored: a GPU waits for memory once for all of them.
+// Adds a node to its averages of one kind, Reynolds or Favre. All averages are loaded before the first is stored, so
+// that a GPU waits for memory once.
 template <int kind>
 HD void take_node(const double *now, const_state_pointer q, long long p, stride sv, double share, long long count,
                   double *mean) {
@@ -316,7 +319,8 @@ HD void take_node(const double *now, const_state_pointer q, long long p, stride 
     for (int n = 0; n < numbers; ++n) mean[n * count] = held[n];
 }
 
-// Reynolds' and Favre's averages of nodes, or one kind of them, with the scalars. share: an array of one number.
+// Updates the Reynolds and the Favre averages of nodes, or one kind of them, with the scalars. share: an array of one
+// number.
 KERNEL(average_moments, int i, int j, int k, int o, int sj, int sk, stride sv,
        const_state_field<conserved_variables> q, int width, int height, int kinds, long long count, const double *share,
        double *mean) {
@@ -329,8 +333,8 @@ KERNEL(average_moments, int i, int j, int k, int o, int sj, int sk, stride sv,
     if (at.favre) take_node<AVERAGES_FAVRE>(now, q, p, sv, *share, count, at.favre);
 }
 
-// A thread (i, j, k) of width x height x depth averages over the nodes i, i + width, ... before end_i, and so along j
-// and k: of a sample all of equal weight. w: absent without a budget.
+// Thread (i, j, k) of width x height x depth averages one sample over the nodes i, i + width, ... before end_i, and
+// likewise along j and k, with equal weights. w: null without a budget.
 KERNEL(average_lines, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<conserved_variables> q, optional<const_work_field<gas_gradients>> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
@@ -353,9 +357,9 @@ KERNEL(average_lines, int i, int j, int k, int o, int sj, int sk, int di, int dj
             }
 }
 
-// To averages that have the weight `before`, those of `lanes` are added, each with its weight (of an array of one
-// quantity); without weight before, the averages are those of the lanes. A thread (i, j, k) of width x height x ...
-// takes across_i x across_j x across_k lanes, the first at (i, j, k) of lane_width x lane_height x ...
+// Adds the averages of `lanes` to averages that have the weight `before`; without such a weight the result is the
+// average of the lanes. weights: one for each lane. Thread (i, j, k) of width x height x ... merges across_i x across_j
+// x across_k lanes, the first of which is (i, j, k) of lane_width x lane_height x ....
 KERNEL(merge_averages, int i, int j, int k, int width, int height, int lane_width, int lane_height, int across_i,
        int across_j, int across_k, int kinds, long long count, long long lane_count, double before,
        const double *weights, const double *lanes, double *mean) {

@@ -3,19 +3,20 @@
 // plane equations, and it vanishes where v = w = 0, so that a uniform flow along the axis is kept.
 //     S = -(rho v, rho u v, rho (v^2 - w^2), 2 rho v w, (e + p) v)/y
 //         + (0, tau_xy, tau_yy - tau_zz, 2 tau_yz, u tau_xy + v tau_yy + w tau_yz - q_y)/y
-// and of a scalar -rho s v/y + mu/(Re_c Sc) s_y/y.
-// inverse: 1/y of every node; of nodes on the axis minus that of the next one, to tell them. There S is its limit.
+// For a scalar S is -rho s v/y + mu/(Re_c Sc) s_y/y.
+// inverse: 1/y at every node. At nodes on the axis it is minus the value of the next node, which marks them; S is its
+// limit there.
 #include "half_point.h"
 #include "timestep.h"
 
-// The share of the content of a node that S removes per unit of time. With it in the sum of spectral radii an Euler
-// step keeps density and pressure positive, as q - dt S does where dt (gamma |v|/2 + |w|)/y is at most 1/2.
+// The rate at which S removes the content of a node, relative to the content. With it in the sum of spectral radii an
+// Euler step keeps density and pressure positive, as q + dt S does where dt (gamma |v|/2 + |w|)/y is at most 1/2.
 template <class T> HD T axisymmetric_rate(const Primitive<T> &s, T inverse) {
     return (real(0.5) * gas_gamma * absolute(s.v) + absolute(s.w)) * absolute(inverse);
 }
 
-// Between pressure and v of one node S and the difference of the pressure make an oscillator, of a frequency up to
-// c/sqrt(y h), h the distance of nodes along y: where y is far below h, far above what the fluxes alone ask for.
+// S and the pressure difference make an oscillator of the pressure and v of a node. Its frequency is at most c/sqrt(y
+// h), h the distance of nodes along y. Where y is far below h, this is far above the radii of the fluxes.
 HD real axisymmetric_frequency(const Primitive<real> &s, real inverse, const work_real *m,
                                const work_real *jacobian, long long p, stride sv) {
     const real closeness = (absolute(m[sv + p]) + absolute(m[4 * sv + p])) * jacobian[p];
@@ -37,7 +38,7 @@ KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, stride s
     for (int v = gas_variables; v < conserved_variables; ++v) r[v * sv + p] -= along * q[v * sv + p];
 }
 
-// On the axis v/y is dv/dy, by the central difference; across a jump by the first node alone, as v/y is there.
+// On the axis v/y is dv/dy, by the central difference. Across a jump it is v/y of the first node beside the axis.
 KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction,
        const_work_field<3> m, const_work_field<1> jacobian, const_field<1> inverse, const_state_field<conserved_variables> q,
        rate_field<conserved_variables> r) {
@@ -52,7 +53,7 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, s
                                larger(jump_sensor(pressure[0], pressure[1], pressure[2]),
                                       jump_sensor(pressure[1], pressure[2], pressure[3])));
     const real rough = -inverse[p] * v[1] / jacobian[p];
-    for (int l = 1; l <= difference_reach; ++l) {  // of v, what is odd along the line: all of it where that is normal to the axis
+    for (int l = 1; l <= difference_reach; ++l) {  // the odd part of v: all of v if the line is normal to the axis
         const long long behind = p - (long long)l * sn;
         v[l] = real(0.5) * (v[l] - q[2 * sv + behind] / q[behind]);
     }
@@ -65,7 +66,7 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, s
     for (int v = gas_variables; v < conserved_variables; ++v) r[v * sv + p] -= rate * q[v * sv + p];
 }
 
-// What S adds to the spectral radii, behind column_radii: a plane grid has columns of one node.
+// Adds the contribution of S to the spectral radii, after column_radii. A plane grid has columns of one node.
 KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, stride sv,
        const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
        real inverse_reynolds, int width, real *partial) {
@@ -83,7 +84,7 @@ KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int colum
 #endif
 }
 
-// The same for local time steps, after local_step.
+// The same contribution for local time steps, after local_step.
 KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse, real inverse_reynolds, real cfl,
        real viscous_cfl, field<1> dt) {
@@ -99,7 +100,7 @@ KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, stride sv,
 #endif
     const real step = dt[p] / (real(1) + dt[p] * added);
     const real frequency = axisymmetric_frequency(s, inverse[p], m, jacobian, p, sv);
-    const real bound = real(2) * cfl;  // not less: beside neighbours with far longer steps the oscillator would grow
+    const real bound = real(2) * cfl;  // with less, the oscillator grows beside neighbours of far longer steps
     dt[p] = step * frequency > bound ? bound / frequency : step;
 }
 
@@ -111,8 +112,8 @@ KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int 
 }
 
 #ifdef HX_VISCOUS
-// The curvilinear fluxes of viscous.h are those of plane flow. This adds the share v/y of the dilatation in the normal
-// stresses, and the share -w/y of the swirl in its shear stress; on the axis these are dv/dy and dw/dy. (di, dj):
+// The curvilinear fluxes of viscous.h are those of plane flow. This kernel adds the part v/y of the dilatation to the
+// normal stresses, and the part -w/y of the swirl to its shear stress; on the axis these are dv/dy and dw/dy. (di, dj):
 // strides of the two directions.
 KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, stride sv,
        const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
@@ -140,7 +141,7 @@ KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, 
     }
 }
 
-// The viscous part of S over J, from the fluxes: tau_zz is -(tau_xx + tau_yy).
+// The viscous part of S over J, from the viscous fluxes; tau_zz is -(tau_xx + tau_yy).
 HD void axisymmetric_friction_at(const work_real *flux, const work_real *m, long long p, stride sv, real inverse,
                                  real *s) {
     const real ax = m[p], ay = m[sv + p], bx = m[3 * sv + p], by = m[4 * sv + p];
@@ -159,8 +160,9 @@ KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, stride
     for (int c = 0; c < gradient_variables; ++c) r[(c + 1) * sv + p] += s[c];
 }
 
-// On the axis: of momentum x, energy and the scalars, which are even in y, by the next two nodes, or, where the grid line is leaning, by
-// the parabola through the next three; the others are odd.
+// The viscous part of S on the axis. For momentum x, energy and the scalars it is even in y and follows from the next
+// two nodes, or, where the grid line is leaning, from the parabola through the next three. The other components are odd
+// and vanish.
 KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        const_work_field<2 * gradient_variables> flux, const_work_field<9> m, const_work_field<1> jacobian,
        const_field<1> inverse, int leaning, rate_field<conserved_variables> r) {

@@ -1,5 +1,5 @@
-// A fixed piece of arithmetic to set timings beside: `count` rounds of 8 independent chains of packed multiply-adds.
-// It says how fast one core of this machine was at that moment, whatever else ran.
+// A fixed piece of arithmetic for comparison with timings: `count` rounds of 8 independent chains of packed
+// multiply-adds. It measures how fast one core of this machine is at that moment, whatever else runs.
 #ifdef HX_CPU
 CPU_KERNEL(calibrate, int count, real *result) {
     pack chain[8];
@@ -11,7 +11,7 @@ CPU_KERNEL(calibrate, int count, real *result) {
 }
 #endif
 
-// What a whole device can do: the same chains at every point, `count` rounds of them (16 operations each).
+// Measures a whole device: the same chains at every point, `count` rounds of them (16 operations each).
 VECTOR_KERNEL(multiply_adds, int i, int j, int k, int count, real *result) {
     T chain[8];
     for (int c = 0; c < 8; ++c) chain[c] = load<T>(result + i) + T(real(c));

@@ -1,27 +1,27 @@
-// Central differences, unit spacing. hiresx/equations/stencil.py reads the numbers here.
+// Central differences for unit spacing. hiresx/equations/stencil.py reads the numbers here.
 //
-// The 6th-order one.
+// Nodes on each side that the difference of sixth order reads
 constexpr int difference_reach = 3;
 
-// What the difference of the values 1, 2, 3 nodes ahead and behind weighs.
+// Weights of f(i + s) - f(i - s) for s = 1, 2, 3
 constexpr real difference_weights[difference_reach] = {real(3.0 / 4), real(-3.0 / 20), real(1.0 / 60)};
 
-// First derivative of values at(offset). Written out, as a loop takes more registers of a GPU.
+// First derivative of values at(offset). It is written out, as a loop takes more registers of a GPU.
 template <class T, class At> HD T derivative(const At &at) {
     constexpr real one = difference_weights[0], two = difference_weights[1], three = difference_weights[2];
     return one * (at(1) - at(-1)) + two * (at(2) - at(-2)) + three * (at(3) - at(-3));
 }
 
-// The same of values that are odd about node 0.
+// The same for values that are odd about node 0
 template <class T, class At> HD T derivative_of_odd(const At &at) {
     constexpr real one = difference_weights[0], two = difference_weights[1], three = difference_weights[2];
     return real(2) * (one * at(1) + two * at(2) + three * at(3));
 }
 
-// The 8th-order one
+// Weights of the difference of eighth order, for s = 1 to 4
 constexpr real wide_weights[4] = {real(4.0 / 5), real(-1.0 / 5), real(4.0 / 105), real(-1.0 / 280)};
 
-// That of 6th order for a reach of three nodes, and of 8th for four
+// First derivative of sixth order for a reach of three nodes, and of eighth order for four
 template <int reach, class T, class At> HD T central_derivative(const At &at) {
     static_assert(reach == 3 || reach == 4, "central differences are written for these");
     if constexpr (reach == difference_reach) {
@@ -36,8 +36,8 @@ template <int reach> HD constexpr real central_weight(int k) {
     return reach == difference_reach ? difference_weights[k - 1] : wide_weights[k - 1];
 }
 
-// That of the metrics, of which the differences of half_point.h are made
+// The derivative for the metrics, from which the differences of half_point.h are made
 template <class T, class At> HD T metric_derivative(const At &at) { return central_derivative<correction_reach, T>(at); }
 
-// That of the viscous terms, and of gradients in monitors
+// The derivative for the viscous terms and for gradients in monitors
 template <class T, class At> HD T nodal_derivative(const At &at) { return central_derivative<viscous_reach, T>(at); }

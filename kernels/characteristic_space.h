@@ -10,7 +10,7 @@ template <class T> struct CharacteristicSpace {
         Primitive<T> state = primitive(q);
         e.u = state.u, e.v = state.v, e.w = state.w;
         e.kinetic = real(0.5) * (e.u * e.u + e.v * e.v + e.w * e.w);
-        // an inadmissible node cannot occur here: updates that make one stop the run
+        // An inadmissible node cannot occur here: updates that make one stop the run.
         const T sound2 = gas_gamma * state.p * state.volume;
         e.inverse_sound = reciprocal_root(sound2);
         e.sound = sound2 * e.inverse_sound;
@@ -43,7 +43,7 @@ template <class T> struct CharacteristicSpace {
         c[4] = real(0.5) * (phi + nu);
     }
 
-    // sum of squares of the fields, given each, in units of density
+    // Sum of the squares of all fields in units of density; squares: the square of each field
     HD T density2(const T *squares) const {
         return squares[0] + squares[1] + squares[4] + (squares[2] + squares[3]) * inverse_sound2;
     }

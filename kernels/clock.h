@@ -1,35 +1,36 @@
-// The time step chosen on a GPU: one warp closes the step that is under way and begins the next one, so that many steps
-// can be launched before the host looks. It computes with the host's numbers in the host's order, to the last bit.
+// Choice of the time step on a GPU. One warp ends the current step and begins the next one, so that many steps can be
+// launched before the host reads the result. It computes with the host's numbers in the host's order, to the last bit.
 #include "step_rule.h"
 
-// What hiresx/time/step_clock.py keeps in `clock`, in doubles.
+// Entries of the array `clock` of doubles (hiresx/time/step_clock.py)
 enum {
     CLOCK_TIME, CLOCK_UNTIL, CLOCK_STATE, CLOCK_DT, CLOCK_STEPS, CLOCK_CFL, CLOCK_VISCOUS_CFL, CLOCK_FIXED,
     CLOCK_INVISCID, CLOCK_VISCOUS, CLOCK_UNDER_WAY, CLOCK_BEGAN, CLOCK_NEAR, CLOCK_EVERY, CLOCK_SAMPLE, CLOCK_AT_SAMPLE,
     CLOCK_BEGINS, CLOCK_ROOM, CLOCK_SLOT, CLOCK_SAMPLES, CLOCK_PASSED
 };
-// Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
+// The fraction of an interval by which a time may fall short of its multiple, from the round-off of many steps
 constexpr double clock_round_off = 1e-6;
 #ifndef HX_CPU
-// Values of CLOCK_STATE: going; arrived at `until`, or close to it; the step under way leads to an inadmissible state;
-// the flow allows no step.
+// Values of CLOCK_STATE. ARRIVED: at CLOCK_UNTIL, or close to it, or no room for further samples; DEAD: the current
+// step led to an inadmissible state; STUCK: the flow allows no step.
 enum { CLOCK_GOING, CLOCK_ARRIVED, CLOCK_DEAD, CLOCK_STUCK };
 
-// Intervals of samples that are over at `time`: as many are due.
+// The number of sampling intervals that are over at `time`
 HD double clock_intervals(const double *clock, double time) {
     return floor(time / clock[CLOCK_EVERY] + clock_round_off);
 }
 
-// Whether a step has come to the next sample, as hiresx/output/watch/sampling.py says.
+// Whether a step has come to the next sample, by the rule of hiresx/output/watch/sampling.py
 HD bool clock_at_sample(const double *clock, double time) {
     const double far = 1e-9 * clock[CLOCK_DT], ulp = 8.881784197001252e-16 * (time > 0.0 ? time : -time);
     return clock[CLOCK_EVERY] > 0.0 && clock[CLOCK_SAMPLE] - time <= (far > ulp ? far : ulp);
 }
 
-// The radii of `blocks` blocks (see hiresx/time/reduction.py): 2 x few[b] of a block's 2 x 32 places. dt: the step for the
-// kernels, negative where none is taken. last: close the step under way and begin none.
-// Steps do not pass the next sample, CLOCK_SAMPLE. Where one ends at it and another one follows, that one begins with the
-// sample (CLOCK_AT_SAMPLE), and its time and number are put down from CLOCK_PASSED on; else the host takes the sample.
+// Ends the current step and chooses the next one. radii: of `blocks` blocks, 2 x few[b] in the 2 x 32 places of block b
+// (hiresx/time/reduction.py). dt: the step for the kernels, negative where none is taken. last: begin no step. Steps do
+// not pass the next sample, CLOCK_SAMPLE. Where a step ends at it and another one follows, the latter begins with the
+// sample (CLOCK_AT_SAMPLE), and its time and number are stored from CLOCK_PASSED on. Otherwise the host takes the
+// sample.
 ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const real *radii, int last, double *clock,
            real *dt) {
     SHARED double most[2][32];

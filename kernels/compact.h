@@ -1,12 +1,12 @@
-// The viscous terms of the compact plan (hiresx/rhs/compact.py), with memory for the flux along one direction alone:
+// The viscous terms of the compact plan (hiresx/rhs/compact.py), which stores the flux of one direction at a time:
 //   viscous_ghost_state, and for each direction  viscous_flux_along -> (ghosts) -> viscous_difference_along
-// Gradients are taken from the conserved state, of which the ghosts of physical faces are those of the viscous terms
-// meanwhile. Same point functions as viscous.h.
+// Gradients are computed from the conserved state, whose ghosts behind physical faces are those of the viscous terms
+// meanwhile. The point functions are those of viscous.h.
 #include "viscous.h"
 
 #ifdef HX_VISCOUS
-// Sets the conserved state of ghosts to that of the given u, v, w, T. Their density does not change, since ghosts of scalars
-// were computed from it, and some conditions do not compute these again.
+// Sets the conserved state of ghosts from u, v, w, T. Their density does not change, since ghosts of scalars were
+// computed from it, and some conditions do not compute those again.
 template <class State>
 HD void store_ghost_state(const State &q, long long p, int sn, stride sv,
                           const real ghosts[gas_gradients][viscous_reach]) {
@@ -30,7 +30,7 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
 }
 
 #if HX_SCALARS
-// The same of one scalar. q: of the density
+// The same for one scalar. q: the density
 KERNEL(scalar_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, int degree, const_state_field<1> q,
        state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -44,7 +44,7 @@ KERNEL(scalar_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, i
 }
 #endif
 
-// Index-space derivatives along stride sd of the primitives around node p; those of `nodal_derivative`.
+// Derivatives of the primitives at node p in index space, along stride sd, with the weights of `nodal_derivative`
 template <class T> HD void primitive_rates(const_state_pointer q, long long p, long long sd, stride sv, T *rate) {
     T ahead[gradient_variables], behind[gradient_variables];
     for (int s = 1; s <= viscous_reach; ++s) {
@@ -78,7 +78,7 @@ VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, in
     }
     for (int c = 0; c < 3; ++c) area[c] = load<T>(through + c * sv + p);
     node_primitives(q, p, sv, own);
-#if HX_EDDY_FIELDS && !HX_TRANSPORTED  // whose sources this plan has not
+#if HX_EDDY_FIELDS && !HX_TRANSPORTED  // sources of transported variables are not in this plan
     const T eddy = keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds,
                                coefficient + p, eddies + p);
 #else

@@ -1,16 +1,16 @@
 // The selection of TENO (Fu, Hu & Adams, J. Comput. Phys. 305, 2016): with gamma_k = (1 + tau/(epsilon + beta_k))^6, a
-// part of the stencil whose share gamma_k/sum(gamma) is less than the cut-off C_T holds a jump and is left out; the
-// others keep their ideal weights. The quotients have a common denominator. The part with the largest share is never
-// left out, since C_T is less than the share of equal parts.
+// small stencil whose share gamma_k/sum(gamma) is less than the cut-off C_T contains a jump and is left out; the others
+// keep their ideal weights. The quotients are computed with a common denominator. The stencil with the largest share is
+// never left out, since C_T is less than the share of equal stencils.
 #include "weighting.h"
 
-// a[k]: gamma_k over the largest of them; returns their sum.
+// Sets a[k] to gamma_k over the largest gamma; returns the sum of a.
 template <int stencils, class T> HD T shares_of_stencils(const T *beta3, T tau3, T *a) {
     T x[stencils], total = T(real(0));
     smoothness_above_zero<stencils>(beta3, x);
     products_of_others<stencils>(x, a);
     for (int k = 0; k < stencils; ++k) a[k] = (x[k] + tau3) * a[k];
-    const T scale = reciprocal(largest_of<stencils>(a));  // sixth powers follow
+    const T scale = reciprocal(largest_of<stencils>(a));  // keeps the sixth powers finite
     for (int k = 0; k < stencils; ++k) {
         const T share = a[k] * scale, cube = share * share * share;
         a[k] = cube * cube;

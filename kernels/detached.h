@@ -1,14 +1,15 @@
-// Detached-eddy simulation with the models of spalart_allmaras.h: a length that takes the place of the distance d to the wall,
-// d near walls and C_DES delta times a correction psi where the eddies are resolved (Spalart, Deck, Shur, Squires,
-// Strelets & Travin, Theoret. Comput. Fluid Dynamics 20, 2006, for ddes; Shur, Spalart, Strelets & Travin, Int. J. Heat
-// Fluid Flow 29, 2008, for iddes). The correction undoes what the damping functions of low Reynolds numbers do to the
-// eddy viscosity in the balance of production and destruction, which is then
-// (cb1/(cw1 fw*)) (C_DES delta)^2 S at every Reynolds number.
+// Detached-eddy simulation with the models of spalart_allmaras.h. A length replaces the distance d to the wall: d
+// itself near walls, and C_DES delta times a correction psi where the eddies are resolved (Spalart, Deck, Shur,
+// Squires, Strelets & Travin, Theoret. Comput. Fluid Dynamics 20, 2006, for ddes; Shur, Spalart, Strelets & Travin,
+// Int. J. Heat Fluid Flow 29, 2008, for iddes). psi removes the effect of the damping functions of low Reynolds numbers
+// on the eddy viscosity in the balance of production and destruction. The eddy viscosity is then (cb1/(cw1 fw*)) (C_DES
+// delta)^2 S at every Reynolds number.
 #include "velocity_gradient.h"
 
-constexpr real des_fw = real(0.424);  // fw*, of that balance
+constexpr real des_fw = real(0.424);  // fw* of that balance
 constexpr real des_largest_square = real(100), des_least_share = real(1e-10), des_least_gradient = real(1e-10);
-// Where hyperbolic tangents of the powers of a ratio have long been 1, so that no power overflows.
+// Ratio and exponent from which hyperbolic tangents of the powers of a ratio are taken as 1, so that no power
+// overflows.
 constexpr real des_largest_ratio = real(10), des_largest_exponent = real(20);
 
 // 1 - tanh(a), a >= 0
@@ -16,19 +17,20 @@ template <class T> HD T from_tangent(T a) {
     return real(2) / (exponential(real(2) * smaller(a, T(des_largest_exponent))) + real(1));
 }
 
-// The length of a model, and the share of resolved eddies in it: 0 where it averages, 1 where it resolves.
+// resolved: fraction of resolved eddies, 0 where the model averages, 1 where it resolves.
 template <class T> struct DetachedLength {
     T length, resolved;
 };
 
-// What the length is made of at a node: the transported variable in `model`, the distance to the wall, (U_ij U_ij)^(1/2)
-// of the velocity gradient U, and of the grid the largest spacing and the largest change of d to a neighbour, the
-// spacing normal to the wall.
+// The quantities at a node that determine the length. distance: to the wall; gradient: (U_ij U_ij)^(1/2) of the
+// velocity gradient U; largest, normal: the largest spacing of the grid, and that normal to the wall, the largest
+// change of d to a neighbour.
 template <class T> struct DetachedNode {
     TransportedNode<T> model;
     T distance, gradient, largest, normal;
 
-    // mu over rho kappa^2 d^2 (U_ij U_ij)^(1/2), mu a viscosity over mu_ref: the r of boundary layers
+    // r = mu/(rho kappa^2 d^2 (U_ij U_ij)^(1/2)), the ratio by which boundary layers are found; mu: a viscosity over
+    // mu_ref
     HD T ratio(T mu) const {
         const T rate = sa_kappa * sa_kappa * distance * distance * larger(gradient, T(des_least_gradient));
         const T found = mu / model.rho * model.inverse_reynolds / larger(rate, T(sa_least));
@@ -44,8 +46,9 @@ template <class T> struct DetachedNode {
     }
 };
 
-// Gives the node the length of the detached-eddy model, which knows sv apart what `spacings` has; keeps its ratio to the
-// distance to the wall, and the share of resolved eddies in it, where they are asked for.
+// Gives the node the length of the detached-eddy model. spacings: largest and normal spacing, sv apart, or only the
+// largest. ratio, resolved (may be null): receive the ratio of the length to the distance to the wall and the resolved
+// fraction.
 template <class T>
 HD void take_length(TransportedNode<T> &node, T (*gradient)[3], const work_real *spacings, stride sv,
                              work_real *ratio, work_real *resolved) {

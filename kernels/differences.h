@@ -1,9 +1,9 @@
-// Updates of a state that is kept as FP32 differences (storage.h): what a store rounds away is carried along in an FP32
-// array and given back at the end of the step, so that increments far below a bit of the state are not lost (compensated
+// Updates of a state that is stored as FP32 differences (storage.h). The rounding error of a store is kept in an FP32
+// array and added at the end of the step, so that increments far below a bit of the state are not lost (compensated
 // summation; Kahan, Communications of the ACM 8, 1965). Sums are in FP64.
 #include "viscous.h"
 
-// The state at `to` becomes `value`; returns what its rounding lost.
+// Stores `value` as the state at `to`; returns the rounding error.
 template <class T, class Row> HD T put_state(Row to, T value) {
     store(to, value);
     return value - load<T>(to);
@@ -41,7 +41,7 @@ VECTOR_KERNEL(carried_update, int i, int j, int k, int o, int sj, int sk, stride
     carried_advance<T>(q0, q, carry, p, sv, rate, step, a, b, share, first, last);
 }
 
-// As accumulate: nothing of a stage's rounding is lost in the next.
+// As accumulate; the rounding error of a stage is added in the next stage.
 VECTOR_KERNEL(carried_accumulate, int i, int j, int k, int o, int sj, int sk, stride sv,
               stored_field<conserved_variables> d, state_field<conserved_variables> q,
               stored_field<conserved_variables> carry, const_rate_field<conserved_variables> r,
@@ -58,7 +58,7 @@ VECTOR_KERNEL(carried_accumulate, int i, int j, int k, int o, int sj, int sk, st
 }
 
 #ifdef HX_VISCOUS
-// As viscous_update.
+// As viscous_update, with the rounding errors in `carry`.
 VECTOR_KERNEL(carried_viscous_update, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<3 * gradient_variables> flux, state_field<conserved_variables> q0,
               state_field<conserved_variables> q, stored_field<conserved_variables> carry,

@@ -1,4 +1,4 @@
-// What most runs need and what is the same for every numerical flux, weights and space: compiled once for all of them.
+// Kernels that most runs need and that do not depend on the numerical flux, weights or space. They are compiled once.
 #include "half_point.h"
 #include "metrics.h"
 #include "wall_sums.h"

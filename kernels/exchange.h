@@ -1,6 +1,8 @@
-// Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
+// Halo exchange by lists. An entry of a list is the place of a node in a padded array or the number of a point in a
+// buffer.
 
-// In a buffer the numbers of one point are `step` apart, and the same numbers of two neighbouring points `apart`.
+// In a buffer `step` is the stride between the variables of a point, and `apart` the stride between neighbouring
+// points.
 
 template <class Number>
 HD void pack_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *buffer,
@@ -16,7 +18,8 @@ HD void unpack_point(int i, const int *to, const int *giving, const Number *buff
     for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v * step];
 }
 
-// Three variables at p become (rx, ry, rz) times them, the rows of a rotation.
+// Rotates the vector whose components are three variables at p. (rxx, rxy, rxz) is the first row of the rotation
+// matrix.
 template <class Number>
 HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy,
                real rzz) {
@@ -26,7 +29,8 @@ HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, 
     p[2 * sv] = rzx * x + rzy * y + rzz * z;
 }
 
-// Variables of a node that are loaded before the first of them is stored: a GPU waits for memory once for all of them.
+// Number of variables of a node that are loaded before the first of them is stored, so that a GPU waits for memory
+// once.
 constexpr int copied_together = 5;
 
 template <class Number>
@@ -43,14 +47,14 @@ HD void copy_point(int i, const int *to, const int *giving, const Number *source
     }
 }
 
-// Between blocks of one process: target[variable][to[i]] = sign * source[variable][giving[i]].
+// Copies between blocks of one process: target[variable][to[i]] = sign * source[variable][giving[i]].
 KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
        stored_real *target, long long target_sv, int variables, real sign) {
     copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
 }
 
-// Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn): as for boundary
-// conditions.
+// Sets ghost k + 1 behind a face at its node (i, j), of each variable, to the value on the face, or (mirrored) to the
+// value at inner node k + 1. (o, s1, s2, sn): as for boundary conditions.
 KERNEL(repeat_at_face, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int mirrored,
        work_field<1> field) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -58,19 +62,19 @@ KERNEL(repeat_at_face, int i, int j, int k, int o, int s1, int s2, int sn, strid
     for (int v = 0; v < variables; ++v) field[v * sv + p - ahead] = field[v * sv + p + (mirrored ? ahead : 0)];
 }
 
-// Into a buffer, which holds one point after the other, each with all its `variables`.
+// Packs into a buffer, which holds one point after the other, each with all its `variables`.
 KERNEL(pack_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
        stored_real *buffer, int variables, real sign) {
     pack_point(i, to, giving, source, source_sv, buffer, variables, 1, variables, sign);
 }
 
-// Out of such a buffer.
+// Unpacks from such a buffer.
 KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *buffer, int variables,
        stored_real *target, long long target_sv) {
     unpack_point(i, to, giving, buffer, variables, 1, variables, target, target_sv);
 }
 
-// Vectors that came over a rotated connection, from the donor's frame into this block's.
+// Rotates vectors received over a rotated connection, from the donor's frame into that of this block.
 KERNEL(rotate_vectors, int i, int j, int k, const int *at, stored_real *target, long long target_sv, real rxx, real rxy,
        real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz) {
     rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);

@@ -1,17 +1,18 @@
-// The flow at nodes of faces, for monitors, and what goes through the faces: at least in double, as fluxes through
-// closed surfaces cancel. Arrays hold rows of `count` numbers, one for each node of a rank; a part has those from `start` on.
+// The flow at nodes of faces, and the fluxes through faces, for monitors. Numbers are at least double, as fluxes
+// through closed surfaces cancel. Arrays hold rows of `count` numbers, one for each face node of a rank; a part has
+// those from `start` on.
 #include "node_sample.h"
 #include "viscous.h"
 
 constexpr int inward_nodes = 5, along_nodes = 2 * difference_reach + 1;
-// Of each node: rho, u, v, w, p; friction on the wall along x, y, z; heat into it; the power of friction and heat.
+// Rows of `flow`: rho, u, v, w, p; friction on the wall along x, y, z; heat into it; the power of friction and heat.
 constexpr int flow_rows = 10, of_friction = 5, of_heat = 8, of_power = 9;
 
-// places: the node in the padded arrays of the part, the four behind it, then along_nodes along each tangent. area:
-// outward normal times the node's share of the face. one_sided (inward_nodes) and factors (tangents, along_nodes): of
-// the derivatives inwards and along the face. slopes (1 + tangents, 3): by which these count in those with respect to
-// x, y, z. mirror: whether neither shear nor heat goes through. curvature: 1/y of axisymmetric flow, else 0. Without
-// `viscous` friction, heat and power are 0.
+// places: indexes in the padded arrays of the part: the node, the next four inwards, then along_nodes along each
+// tangent. area: outward normal times the node's share of the face. one_sided (inward_nodes) and factors (tangents,
+// along_nodes): weights of the derivatives inwards and along the face. slopes (1 + tangents, 3): factors of these
+// derivatives in those with respect to x, y, z. mirror: whether the face transmits neither shear nor heat. curvature:
+// 1/y of axisymmetric flow, else 0. Without `viscous`, friction, heat and power are 0.
 KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, const_state_field<gas_variables> q,
        const int *places, const double *area, int viscous, int tangents, const double *one_sided,
        optional<const double *> factors, optional<const double *> slopes, const int *mirror, const double *curvature,
@@ -45,7 +46,7 @@ KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, co
 #else
         const wide mu = laminar, conductivity = laminar * viscous_heat;
 #endif
-        // a rigid rotation gives no friction
+        // axisymmetric swirl: a rigid rotation gives no friction
         const wide curved = curvature[n], swirl = own[3] * curved;
         const wide bulk = 2.0 / 3.0 * (gradient[0][0] + gradient[1][1] + gradient[2][2] + own[2] * curved);
         wide through = 0.0, square = 0.0;
@@ -72,7 +73,8 @@ KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, co
     flow[of_power * count + n] = own[1] * friction[0] + own[2] * friction[1] + own[3] * friction[2] + heat;
 }
 
-// Sums of the fluxes of mass, momentum and energy out of the nodes begin[i] to begin[i + 1], of `chunks` such groups.
+// Sums of the fluxes of mass, momentum and energy out of the nodes begin[i] to begin[i + 1] - 1. chunks: the number of
+// groups.
 KERNEL(face_flux_sums, int i, int j, int k, const int *begin, int chunks, long long count, const double *area,
        const wide *flow, double *partial) {
     double sum[gas_variables];
@@ -88,9 +90,10 @@ KERNEL(face_flux_sums, int i, int j, int k, const int *begin, int chunks, long l
     for (int v = 0; v < gas_variables; ++v) partial[v * chunks + i] = sum[v];
 }
 
-// What a wall alone knows of the nodes mine[i], which are its own nodes of_wall[i] of `own`. sizes: areas of the nodes.
-// modelled (4, own): friction x, y, z and the heat into the gas by the model of a wall that moves with u, v, w; where
-// there is none, heat: that into the gas, and where there is neither, the wall lets no heat through.
+// Replaces friction and heat at the nodes mine[i] by values that only the wall condition knows, at its nodes of_wall[i]
+// of `own`. sizes: areas of the nodes. modelled (4, own): friction along x, y, z and heat into the gas per area by the
+// model of a wall that moves with u, v, w. heat: heat into the gas per area, where there is no model. Where both are
+// null, the wall is adiabatic.
 KERNEL(face_of_wall, int i, int j, int k, long long count, int own, const int *mine, const int *of_wall,
        const double *sizes, optional<const real *> modelled, optional<const real *> heat, double u, double v, double w,
        wide *flow) {
@@ -113,9 +116,9 @@ KERNEL(face_of_wall, int i, int j, int k, long long count, int own, const int *m
     }
 }
 
-// Sums over the nodes begin[i] to begin[i + 1], of `chunks` such groups: the force of the pressure less `pressure` along
-// x, y, z, that of friction, heat; where there are arms (3, count) the moment of both forces on them about x, y, z, and
-// where there are radii that of the friction along z.
+// Sums over the nodes begin[i] to begin[i + 1] - 1, for `chunks` groups: the force of the pressure above `pressure`
+// along x, y, z, the force of friction, and heat. With arms (3, count) also the moment of both forces about x, y, z,
+// and with radii that of the friction along z.
 constexpr int force_rows = 11;
 KERNEL(face_force_sums, int i, int j, int k, const int *begin, int chunks, long long count, double pressure,
        const double *area, optional<const double *> arms, optional<const double *> radii, const wide *flow,

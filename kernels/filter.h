@@ -1,9 +1,11 @@
 // Filtered samples of a probe. Each is the mean of the flow weighted by the cubic B-spline over the two intervals
 // before it and the two after it, which equals four successive running means over an interval. A frequency f passes
-// with sinc(f T)^4, T the interval. The weights are positive: a mean of admissible states is one.
+// with the factor sinc(f T)^4, T the interval. The weights are positive, so that a mean of admissible states is
+// admissible.
 //
-// At the `position` 0 <= x <= 1 of an interval four samples are under way: 0 that before the interval's beginning, 1 the
-// one at it, 2 at its end, 3 the one after. Weights of the last two are those of the first two, mirrored.
+// At the `position` 0 <= x <= 1 in an interval four samples are being summed: sample 0 is one interval before the
+// interval's beginning, 1 at its beginning, 2 at its end and 3 one interval later. The weights of samples 3 and 2
+// mirror those of samples 0 and 1.
 #include "clock.h"
 
 HD double spline_weight(int sample, double x) {
@@ -12,7 +14,7 @@ HD double spline_weight(int sample, double x) {
     return ((3.0 * y - 6.0) * y * y + 4.0) * (1.0 / 6);
 }
 
-// The share of a sample's weights that lies before the position.
+// The fraction of a sample's weights that lies before the position x.
 HD double spline_past(int sample, double x) {
     const double y = sample < 2 ? x : 1.0 - x;
     const double outer = 1.0 - (1.0 - y) * (1.0 - y) * (1.0 - y) * (1.0 - y) * (1.0 / 24);
@@ -21,11 +23,11 @@ HD double spline_past(int sample, double x) {
     return sample < 2 ? past : 1.0 - past;
 }
 
-// Of the nodes places[0..count-1], at the clock's time: rho, u, v, w, p and scalars into the four sums under way,
-// together with the flow at the time seen before, which is `held`: between the two it changes linearly, and the
-// weights, of third degree, are integrated exactly. A time that was seen already adds nothing, so that a step may be
-// taken again. Where there is no earlier flow (seen < 0), the flow is taken as constant up to now. interval: the time
-// at which it began, its length, and, if the position counts steps, what one of them is of it.
+// Adds the flow at the nodes places[0..count-1] to the four sums: rho, u, v, w, p and scalars. Between the time `seen`
+// and the clock's time the flow changes linearly from `held`, and the weights, of third degree, are integrated exactly.
+// A time that was seen already adds nothing, so that a step may be repeated. Without an earlier flow (`seen` is
+// negative) the flow is taken as constant up to now. interval: the time at which it began, its length, and, if the
+// position counts steps, the fraction of the interval that a step takes, else 0.
 KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *places,
        const_state_field<conserved_variables> q, const double *clock, const double *interval, double *position,
        double *seen, double *held, double *sums) {
@@ -44,7 +46,7 @@ KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *place
     double to = interval[2] > 0.0 ? from + interval[2] : (time - interval[0]) / interval[1];
     if (first || to < from) to = from;
     if (to > 1.0) to = 1.0;
-    // Gauss and Legendre's three places and weights
+    // Points and weights of the Gauss-Legendre rule with three points
     const double place[3] = {0.1127016653792583, 0.5, 0.8872983346207417}, share[3] = {5.0 / 18, 8.0 / 18, 5.0 / 18};
     for (int s = 0; s < 4; ++s) {
         double before = 0.0, now = 0.0;
@@ -63,8 +65,8 @@ KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *place
     position[i] = to, seen[i] = time;
 }
 
-// An interval ends where the clock is at a sample (kernels/clock.h), which the host may say or the device find: the first
-// sum is done, and goes to its place among `samples`; the next interval begins.
+// Ends the interval if the clock is at a sample (kernels/clock.h), as found by the host or by the device. The first sum
+// is complete and is stored among `samples`; the next interval begins.
 KERNEL(filter_sample, int i, int j, int k, int count, const double *clock, double *interval, double *position,
        double *sums, double *samples) {
     if (!(clock[CLOCK_AT_SAMPLE] > 0.0)) return;
@@ -80,7 +82,7 @@ KERNEL(filter_sample, int i, int j, int k, int count, const double *clock, doubl
     if (i == 0) interval[0] = clock[CLOCK_BEGINS];
 }
 
-// The values of the samples before the interval's beginning, at it and at its end if the flow remains as it is.
+// sample: the values of samples 0, 1 and 2 if the flow remains as it is.
 KERNEL(filter_rest, int i, int j, int k, int count, const double *position, const double *held, const double *sums,
        double *sample) {
     for (int s = 0; s < 3; ++s) {

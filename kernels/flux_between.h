@@ -1,7 +1,7 @@
 #include "roughness.h"
 
-// Of half point 1/2, from what the interpolation has left of `behind`, node 0, and of `ahead`, node 1. One that works at half
-// points has left all at node 0.
+// Roughness at half point 1/2, from the results of the interpolation at node 0 (behind) and node 1 (ahead). A scheme
+// that interpolates at half points stores its result at node 0.
 template <class T> HD Rough<T> rough_between(const Rough<T> &behind, const Rough<T> &ahead) {
 #ifdef HX_INTERPOLATES_NODES
     return either(behind, ahead);
@@ -11,7 +11,7 @@ template <class T> HD Rough<T> rough_between(const Rough<T> &behind, const Rough
 #endif
 }
 
-// The flux at half point 1/2 of a line, from the states on its two sides and where these are rough, with its correction. At
+// The corrected flux at half point 1/2 of a line, from the states on its two sides. rough: where these are rough. At
 // nodes s of the line: state(s, v), area(s, d), f(s, v) the physical flux, pressure(s), fields(s, n).
 template <class T, class Q, class M, class F, class P, class Fields>
 HD void flux_between(T *left, T *right, Rough<T> rough, const Q &state, const M &area_at, const F &f, const P &pressure,

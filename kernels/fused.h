@@ -1,37 +1,39 @@
-// The inviscid right-hand side of one direction in one kernel, for GPUs: the point functions of inviscid.h without what
-// its four kernels leave in memory between them. Across i a thread marches along its line; along i, which lies side by
-// side in memory, a warp goes along a row, 32 nodes at a time. What the stencils read, and what the next half points
-// need, is kept on the chip, where the next nodes arrive while these are computed. Lines are cut into chunks, so that few
-// of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome to round-off.
+// The inviscid right-hand side of one direction in one kernel, for GPUs. It uses the point functions of inviscid.h, but
+// the results that the four kernels there pass on in memory stay on the chip. For lines along j and k a thread marches
+// along its line. Along i, where nodes are contiguous in memory, a warp goes along a row, 32 nodes at a time. The chip
+// keeps the nodes of the stencils and the results for the next half points, and the next nodes arrive there during the
+// computation. Lines are cut into chunks, so that a few lines also fill a GPU. The flux between two chunks is computed
+// twice, with the same result to round-off.
 #include "sensed_tiles.h"
 #include "wall_sums.h"
 
 #ifndef HX_CPU
-// The numbers kept of a node: q, m (3 area components of the direction), and the physical flux of the gas. For scalars
-// rho s is loaded; it is replaced by s when the flux is computed.
+// The numbers kept for a node: q, m (3 area components of the direction), and the physical flux of the gas. For a
+// scalar rho s is loaded, and replaced by s when the flux is computed.
 constexpr int FUSED_Q = 0;
 constexpr int FUSED_M = conserved_variables;
 constexpr int FUSED_F = FUSED_M + 3;
 constexpr int FUSED_NODE = FUSED_F + gas_variables;
 
-// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. Which of them the
-// corrections of metrics and fluxes and the jump sensors read is defined in half_point.h.
+// For the half point between nodes h and h + 1, nodes h + 1 - FUSED_REACH to h + FUSED_REACH are kept. half_point.h
+// defines which of them the corrections of metrics and fluxes and the jump sensors read.
 constexpr int FUSED_REACH = ghost_layers;
 constexpr int FUSED_WINDOW = 2 * ghost_layers;
-// Reals that a thread of sweep_across keeps in shared memory: the nodes of its window and the next one, and behind them
-// whether the last node was rough, which would cost more registers than its own one.
+// Reals that a thread of sweep_across keeps in shared memory: the nodes of its window, the next node, and whether the
+// last node was rough. Kept in a register, the latter would cost more than one register.
 constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE + HX_LIMITER;
 
-// q and m of node p to where `to_state(v)` and `to_metrics(v)` say, on their way until FETCHED.
+// Fetches q and m of node p into to_state(v) and to_metrics(v); they have arrived after FETCHED.
 #define FUSED_SEND(to_state, to_metrics, p) \
     do { \
         for (int v = 0; v < conserved_variables; ++v) FETCH(to_state(FUSED_Q + v), address(q + v * sv + (p))); \
         for (int d = 0; d < 3; ++d) FETCH(to_metrics(FUSED_M + d), address(m + d * sv + (p))); \
     } while (0)
-// What the sweeps begin with goes to where it is kept.
+// FUSED_BEGIN puts the first nodes of a sweep into keep(v).
 //
-// What is fetched afterwards goes there too, but for what memory keeps in FP32 (storage.h): that goes to `coming(v)`, and
-// is made `real` once, when it has come; made so wherever it is read it would cost more than the arithmetic.
+// FUSED_FETCH fetches the following nodes into keep(v) too, except for numbers that memory keeps in FP32 (storage.h).
+// Those go into `coming(v)`, and FUSED_ARRIVE converts them to `real` once after their arrival. Conversions at every
+// read would cost more than the arithmetic.
 #ifndef HX_WORK_FP32
 #define FUSED_BEGIN(keep, p) FUSED_SEND(keep, keep, p)
 #define FUSED_FETCH(keep, coming, p) FUSED_SEND(keep, keep, p)
@@ -56,7 +58,7 @@ constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE + HX_LIM
 #endif
 #endif
 
-// In what follows at(s, v) is what is kept of node s of a line, FUSED_Q + v or FUSED_M + d.
+// Below, at(s, v) is the number v that is kept for node s of a line, FUSED_Q + variable or FUSED_M + component.
 
 // Physical flux and pressure of node 0.
 template <class T, class At> HD void fused_node(const At &at, T *flux, T &pressure) {
@@ -68,10 +70,10 @@ template <class T, class At> HD void fused_node(const At &at, T *flux, T &pressu
     pressure = s.p;
 }
 
-// The states on both sides of node 0 (minus at 1/2, plus at -1/2), or of half point 1/2 in the original scheme, and whether
-// it is rough there.
+// The states on both sides of node 0 (minus at 1/2, plus at -1/2), or in the original scheme those at half point 1/2.
+// Returns whether the flow is rough there.
 template <class T, class At> HD Rough<T> fused_states(const At &at, T *minus, T *plus) {
-    if (HX_REGULARISED) {  // whose fluxes read none
+    if (HX_REGULARISED) {  // its fluxes read no such states
         for (int v = 0; v < gas_variables; ++v) minus[v] = plus[v] = T(real(0));
         return {};
     }
@@ -84,7 +86,8 @@ template <class T, class At> HD Rough<T> fused_states(const At &at, T *minus, T 
     return interpolate([&](int s, int v) { return at(s, FUSED_Q + v); }, area, minus, plus);
 }
 
-// The flux at half point 1/2 between two states. f(s, v): physical flux at node s, fields(s, n): what the flux reads.
+// The flux at half point 1/2 between two states. f(s, v): physical flux at node s; fields(s, n): fields that the flux
+// reads.
 template <class T, class At, class F, class Fields>
 HD void fused_flux(const At &at, T *left, T *right, Rough<T> rough, const F &f, T sensor, const Fields &fields, T *flux) {
     T area[3];
@@ -96,8 +99,7 @@ HD void fused_flux(const At &at, T *left, T *right, Rough<T> rough, const F &f, 
 }
 
 #if HX_SENSORS
-// The difference of the hybrid flux (hybrid.h) from the split one at half point 1/2 between two states, for a `share`
-// above 0.
+// The hybrid flux (hybrid.h) minus the split flux at half point 1/2 between two states, for a `share` above 0.
 template <class T, class At, class F, class Fields>
 HD void fused_hybrid(const At &at, T *left, T *right, const Rough<T> &rough, const F &f, T jump, const Fields &fields,
                      T share, T *flux) {
@@ -119,26 +121,26 @@ HD void fused_hybrid(const At &at, T *left, T *right, const Rough<T> &rough, con
 }
 #endif
 
-// The fluxes of the scalars, behind those of the gas in `flux`. f(s): mass flux at node s.
+// The fluxes of the scalars, stored behind those of the gas in `flux`. f(s): mass flux at node s.
 template <class T, class At, class F> HD void fused_scalar_flux(const At &at, const F &f, T sensor, T *flux) {
     for (int n = gas_variables; n < conserved_variables; ++n)
         flux[n] = scalar_flux_at<T>(n - gas_variables, [&](int s) { return at(s, FUSED_Q + n); }, f, flux[0], sensor);
 }
 
-// r = or += change, by nobody else at the same time.
+// Sets r = change (first) or r += change. No other thread changes r at the same time.
 HD void fused_add(rate_real *r, real change, int first) {
     if (first)
         *r = rate_real(change);
     else
 #if defined(__CUDA_ARCH__)
-        atomicAdd(r, rate_real(change));  // without an answer: nothing waits for r to come
+        atomicAdd(r, rate_real(change));  // the result is not used, so that no thread waits for r
 #else
         *r = rate_real(*r + change);
 #endif
 }
 
-// Adds to the flux before node p the difference of viscous fluxes that viscous_difference adds to the gas there, in
-// this direction.
+// Adds to the flux before node p the viscous rates of this direction that viscous_difference would add to the gas
+// there.
 HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, stride sv, real *before) {
     for (int c = 0; c < gas_gradients; ++c) {
         const work_real *f = viscous_flux + c * sv + p;
@@ -146,9 +148,9 @@ HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, 
     }
 }
 
-// Node p of the nodes 0..n-1 along the line, number l: computes r from the fluxes at its two half points, and stores in
-// `sums` behind a wall the same sums of the fluxes of mass and scalars as face_mass. walls: bit 0 for a wall at node 0,
-// bit 1 at node n-1. diffusive_flux: that of the first scalar, which its flux before the node does not include, or
+// Adds the rates of node p, number l of the nodes 0..n-1 along the line, from the fluxes at its two half points. Near a
+// wall it stores the same sums of the fluxes of mass and scalars in `sums` as face_mass. walls: bit 0 for a wall at
+// node 0, bit 1 at node n-1. diffusive_flux: viscous flux of the first scalar, where `before` does not include it, else
 // null.
 HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int l, int n, const real *before,
                          const real *after, const work_real *diffusive_flux, int first, int walls, rate_real *sums) {
@@ -170,11 +172,11 @@ HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int
     }
 }
 
-// Element 0 <= e < sj + 32 of rows of sj: its place in its row.
+// The place in its row of element 0 <= e < sj + 32 of rows of sj elements.
 HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - sj; }
 
-// Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
-// stride of j, sd of the line; march: planes of a chunk of split_march.
+// Sweeps lines along j or k, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2: stride of
+// j; sd: stride along the line; march: planes of a chunk of split_march.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
             const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
             const_work_field<HX_SENSORS> sensor, const_mark_field<HX_SENSORS> tiles, int march,
@@ -184,7 +186,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     long long p = o + i + (long long)j * s2;
 #if HX_SENSORS
     if (!senses_across(tiles + o, sensor + o, i, j, s2, sd, n, begin - split_reach, end + split_reach, march)) return;
-    int low = end + split_reach, high = begin - split_reach - 1;  // marked nodes, and the nodes whose rates they change
+    int low = end + split_reach, high = begin - split_reach - 1;  // first and last node with a sensor above 0
     for (int s = begin - split_reach; s < end + split_reach; ++s)
         if (load<real>(sensor + p + (long long)s * sd) > real(0)) low = s < low ? s : low, high = s;
     if (high < low) return;
@@ -193,14 +195,14 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #else
     (void)sensor, (void)tiles, (void)march;
 #endif
-    p += (long long)(begin - 1) * sd;  // node h, half point h + 1/2
-#ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
+    p += (long long)(begin - 1) * sd;  // of node h; its half point is h + 1/2
+#ifdef HX_FP32  // no gain in FP64 (hiresx/rhs/fused.py): its variables alone cost 3 %
     const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
 #else
     const work_real *diffusive_flux = nullptr;
     (void)viscous_flux;
 #endif
-    // of node h + s at place[s + FUSED_REACH - 1]; the next one is on its way
+    // Node h + s is kept at place[s + FUSED_REACH - 1]; the node behind the window is being fetched.
     OWN_MEMORY(real, kept, sweep_across_own);
 #ifdef HX_WORK_FP32
     OWN_MEMORY(work_real, coming, FUSED_F);
@@ -209,7 +211,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     for (int s = 0; s <= FUSED_WINDOW; ++s) place[s] = s * FUSED_NODE;
 #define HX_KEPT(s, v) OWN(kept, place[(s) + FUSED_REACH - 1] + (v))
     const auto at = [&](int s, int v) { return HX_KEPT(s, v); };
-    // what depends on node s alone
+    // Computes what depends on node s alone.
     const auto compute_node = [&](int s, real &pressure) {
         real flux[gas_variables];
         fused_node([&](int, int v) { return at(s, v); }, flux, pressure);
@@ -278,21 +280,21 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 }
 
 #if HX_SENSORS
-// Elements of a part of a chunk of rows, two goes of a warp with what it visits beside them; at most 32 parts. The part of
-// element e of the chunk, as a bit.
+// Elements of a part of a chunk of rows, which has at most 32 parts. A warp visits a part with the neighbours that it
+// needs in two passes. part_of_row: the part of element e of the chunk, as a bit.
 constexpr int row_part = 62;
 HD unsigned part_of_row(int e) { return 1u << (e < 0 ? 0 : e / row_part); }
 #endif
 
-// Rows along i, which with the ghosts between them lie one behind the other, as one line for each plane, so that all lanes
-// have work whatever n is: element e of plane k is node e % sj of row e / sj, a ghost from n on. i is the chunk, of
-// `chunk` of the (rows - 1) sj + n elements.
+// Sweeps rows along i. The rows of a plane, with the ghosts between them, are contiguous in memory and are treated as
+// one line, so that all lanes have work whatever n is. Element e of plane k is node e % sj of row e / sj, a ghost from
+// n on. i: the chunk, of `chunk` of the (rows - 1) sj + n elements.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
            const_work_field<HX_SENSORS> sensor,
            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
            int walls, optional<rate_field<conserved_variables>> sums) {
-    // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
+    // q and m of the elements around 32 half points, and, while they are fetched, of the next 32 elements
     constexpr int held = FUSED_WINDOW - 1, corrected = 2 * correction_reach - 1;
     SHARED real nodes[2][FUSED_F][32 + held];
 #ifdef HX_WORK_FP32
@@ -306,7 +308,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     const long long plane = o + (long long)k * sk;
     (void)j;
 #if HX_SENSORS
-    // A warp looks at all sensors of its chunk at once, and goes along those parts of it whose rates they change.
+    // A warp reads all sensors of its chunk at once, and sweeps only the parts of it whose rates they change.
     SHARED unsigned marks[32];
     LANES {
         unsigned found = 0;
@@ -328,10 +330,11 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
         (void)sensor;
         const int begin = chunk_begin, end = chunk_end;
 #endif
-        // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, jumps: of the one
-        // behind that; minus[0], fluxes[0], rough[0]: what lane 31 left
+        // Index s is that of element base - FUSED_REACH + s in `nodes`, of base - correction_reach + s in f and
+        // pressure, and of base - correction_reach + s + 1 in jumps. minus[0], fluxes[0], rough[0]: results of lane 31
+        // of the previous pass.
         const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
-        // what depends on element base + s alone
+        // Computes what depends on element base + s alone.
         const auto compute_node = [&](int now, int s) {
             real flux[gas_variables];
             fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + correction_reach]);
@@ -350,7 +353,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
         LANES {
             if (lane > 0 && lane < corrected) compute_node(0, lane - correction_reach);
         }
-        int node = (begin - 1 + sj) % sj;  // of lane 0
+        int node = (begin - 1 + sj) % sj;  // the place in its row of the element of lane 0
         for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
 #define HX_KEEP(v) nodes[1 - now][v][held + lane]
 #define HX_COMING(v) coming[v][lane]
@@ -377,7 +380,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
                 for (int s = lane; s < 32 + corrected - 2; s += 32)
                     jumps[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
             }
-            LANES {  // the half point behind the node, of those next to nodes that are no ghosts
+            LANES {  // the half point between elements e - 1 and e, unless both are ghosts
                 const int e = base + lane;
                 if (e >= begin && e <= end && place_in_row(node + lane, sj) <= n) {
                     real left[gas_variables], right[gas_variables], flux[conserved_variables];

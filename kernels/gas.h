@@ -17,10 +17,11 @@ template <class T> HD Primitive<T> primitive(const T *q) {
     return {q[0], u, v, w, p, inverse};
 }
 
-// A state and a change of it, `change` of its conserved variables: those of the other variables to first order.
+// A state and a change of its conserved variables, `change`; the changes of the other variables are of first order.
 template <class T> struct StateChange {
     Primitive<T> state;
-    T kinetic, square, rho, u, v, w, p, of_square;  // kinetic: energy per mass; square: of the sound speed, which is T
+    // kinetic: energy per mass; square, of_square: the square of the sound speed, equal to T, and its change
+    T kinetic, square, rho, u, v, w, p, of_square;
     HD StateChange(const T *q, const T *change) : state(primitive(q)), rho(change[0]) {
         kinetic = real(0.5) * (state.u * state.u + state.v * state.v + state.w * state.w);
         u = (change[1] - state.u * rho) * state.volume, v = (change[2] - state.v * rho) * state.volume;
@@ -30,11 +31,12 @@ template <class T> struct StateChange {
     }
 };
 
-// The derivative of a flux through the area vector m along a change of a state: that of mass, `mass`, of momentum
-// mass u + along_change du + along_area m, and of energy their sum with u |u|^2/2, u.du and u.m, and `energy`.
+// The derivative of a flux through the area vector m along a change of a state. The flux of mass changes by `mass`,
+// that of momentum by mass u + along_change du + along_area m, and that of energy by mass |u|^2/2 + along_change u.du +
+// along_area u.m + energy.
 template <class T> struct FluxChange {
     T mass, along_change, along_area, energy;
-    // f = f + it
+    // Adds the derivative to f.
     HD void add_to(const StateChange<T> &c, const T *m, T *f) const {
         const Primitive<T> &s = c.state;
         f[0] = f[0] + mass;

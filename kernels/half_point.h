@@ -1,14 +1,14 @@
-// Half-point values that the metrics and the fluxes share, of `correction_reach` nodes to each side, which the header of
-// the interpolation declares. With the node metrics interpolated to the highest order, eq. (19) applied to a quantity
-// linear in the metrics is identically the central derivative `metric_derivative`, of 6th order from three nodes to each
-// side and of 8th from four.
+// Interpolations and corrections at half points for metrics and fluxes, from `correction_reach` nodes on each side, a
+// number that the header of the interpolation declares. If the node metrics are interpolated to the highest order, eq.
+// (19) applied to a quantity linear in the metrics is identically the central derivative `metric_derivative`, of 6th
+// order from three nodes on each side and of 8th order from four.
 #include "jump_sensor.h"
 #include "roughness.h"
 #include "central_difference.h"
 
 static_assert(correction_reach == 3 || correction_reach == 4, "the corrections of fluxes are written for these");
 
-// At half point 1/2, a, b, c, d: weights of the nodes to both sides, the nearest first.
+// A symmetric sum at half point 1/2. a, b, c, d: weights of the nodes on both sides, the nearest first.
 template <int a, int b, int c, int d, class T, class At> HD T symmetric_sum(const At &at) {
     T sum = real(a) * (at(0) + at(1)) + real(b) * (at(-1) + at(2)) + real(c) * (at(-2) + at(3));
     if constexpr (d != 0) sum = sum + real(d) * (at(-3) + at(4));
@@ -26,18 +26,19 @@ template <int reach, class T, class At> HD T derivative_flux(const At &at) {
     else return symmetric_sum<533, -139, 29, -3, T>(at) * real(1.0 / 840);
 }
 
-// What eq. (19) makes of them: the interpolated metrics and their correction, whose differences are the central
-// derivative. Over the faces of a node they add up to nothing.
+// The metrics at half points by eq. (19): interpolated and corrected, such that their differences are the central
+// derivative. Their sum over the faces of a node is zero.
 template <class T, class At> HD T corrected_metric(const At &at) { return derivative_flux<correction_reach, T>(at); }
 
-// The linear correction of eqs (11) and (18) at i+1/2, -f_xx/24 + 7 f_xxxx/5760 as one six-point sum, with the next term
-// -31 f_xxxxxx/967680 as one of eight points: the difference of the two sums above.
+// The linear correction of eqs (11) and (18) at i+1/2: the difference of the two sums above. The sum over six points is
+// -f_xx/24 + 7 f_xxxx/5760; the sum over eight points includes the next term -31 f_xxxxxx/967680.
 template <class T, class At> HD T flux_correction(const At &at) {
     if constexpr (correction_reach == 3) return symmetric_sum<118, -137, 19, 0, T>(at) * real(1.0 / 3840);
     else return symmetric_sum<7823, -9859, 2279, -243, T>(at) * real(1.0 / 215040);
 }
 
-// Jump sensors stand at the nodes of the correction but for the outermost: the largest of at(n), n < correction_sensors.
+// Jump sensors are taken at all nodes of the correction but the outermost ones. largest_sensor: the largest of at(n), n
+// < correction_sensors.
 constexpr int correction_sensors = 2 * correction_reach - 2;
 
 template <class T, class At> HD T largest_sensor(const At &at) {
@@ -50,7 +51,8 @@ template <class T, class At> HD T largest_sensor(const At &at) {
 #include "regularised.h"
 #endif
 
-// Regularised fluxes are made of states q(offset, v) of nodes: what these give takes the place of interpolated states.
+// Regularised fluxes need the mean and the jump of states q(offset, v) of nodes, which take the place of interpolated
+// states.
 template <class T, class Q> HD void replace_states(const Q &q, T *left, T *right, Rough<T> &rough) {
 #if HX_REGULARISED
     regularised_states(q, left, right);
@@ -64,8 +66,8 @@ template <class T, class Q> HD void replace_states(const Q &q, T *left, T *right
 #endif
 }
 
-// Limits the flux at half point 1/2 where it is `rough`, if the choice of positivity/ does so. state(s, v), area_at(s, d): of
-// nodes of the line.
+// Limits the flux at half point 1/2 where it is `rough`, if the header of positivity/ limits fluxes. state(s, v),
+// area_at(s, d): at node s of the line.
 template <class T, class Q, class Area>
 HD void limit_where(const Rough<T> &rough, const Q &state, const Area &area_at, T *flux) {
 #if HX_LIMITER
@@ -79,14 +81,14 @@ HD void limit_where(const Rough<T> &rough, const Q &state, const Area &area_at, 
 #endif
 }
 
-// Of a line without fields for fluxes to read.
+// The fields of a line whose flux reads none
 struct NoFields {
     template <class... Place> HD real operator()(Place...) const { return real(0); }
 };
 
 // Flux at i+1/2: two-state numerical flux of the interpolated states plus the scaled correction.
-// f(offset, v): physical flux at i + offset; sensor: the largest jump sensor. fields(offset, n): what a flux reads that
-// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`).
+// f(offset, v): physical flux at i + offset; sensor: the largest jump sensor. fields(offset, n): the HX_FLUX_FIELDS
+// fields that a flux reads, whose number its header declares as `flux_fields`.
 template <class T, class At, class Fields>
 HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, T *flux) {
 #if HX_REGULARISED

@@ -1,7 +1,8 @@
-// Halos between blocks of one process by rows of nodes that follow each other at both ends (hiresx/exchange/rows.py),
-// for a CPU: what copy_halo does by lists of single nodes, at a fraction of its instructions.
+// Copies of halos between blocks of one process on a CPU, by rows of nodes that are contiguous at both ends
+// (hiresx/exchange/rows.py). They do the work of copy_halo, which copies single nodes by lists, with a fraction of its
+// instructions.
 #ifdef HX_CPU
-// Rows of a part.
+// Rows that a part copies.
 constexpr int ROWS_TOGETHER = 256;
 
 static hx_shape row_parts(int count, int nodes, int variables) {
@@ -20,7 +21,7 @@ HD void copy_rows(long long begin, long long end, const int *rows, int count, co
         for (; row < last; row += 3) {
             Number *to = target + v * target_sv + row[0];
             const Number *from = source + v * source_sv + row[1];
-            if (row[2] == ghost_layers)  // across i
+            if (row[2] == ghost_layers)  // behind i faces: a constant length
                 for (int n = 0; n < ghost_layers; ++n) to[n] = sign * from[n];
             else
                 for (int n = 0; n < row[2]; ++n) to[n] = sign * from[n];
@@ -34,8 +35,8 @@ static hx_shape copy_halo_rows_parts(const int *rows, int count, int nodes, int 
     return row_parts(count, nodes, variables);
 }
 
-// target[v][to + n] = sign * source[v][from + n], n < length, for every variable v and row (to, from, length), of so many
-// nodes in all.
+// target[v][to + n] = sign * source[v][from + n], n < length, for every variable v and row (to, from, length). count:
+// number of rows; nodes: of all rows together.
 CPU_KERNEL(copy_halo_rows, long long begin, long long end, const int *rows, int count, int nodes, int variables,
            const stored_real *source, long long source_sv, stored_real *target, long long target_sv, real sign) {
     (void)nodes, (void)variables;

@@ -1,6 +1,6 @@
-// What the forms of HLLC have in common (Toro, Spruce & Speares 1994): the speeds of the outer waves by Einfeldt/Batten,
-// S_L = min(un_l - a_l, un~ - a~), S_R = max(un_r + a_r, un~ + a~), Roe averages marked by ~, that of the contact, and the
-// states between them.
+// Common parts of the HLLC fluxes (Toro, Spruce & Speares 1994): the speeds of the outer waves by Einfeldt/Batten, S_L
+// = min(un_l - a_l, un~ - a~), S_R = max(un_r + a_r, un~ + a~), with Roe averages marked by ~; the speed of the
+// contact; and the states between the waves.
 template <class T> struct HllcWaves {
     Primitive<T> l, r;
     T n[3], area, ul, ur, al, ar, wave_l, wave_r, contact;
@@ -20,7 +20,7 @@ template <class T> HD HllcWaves<T> hllc_waves(const T *ql, const T *qr, const T 
     T u = (rl * l.u + rr * r.u) * weight, v = (rl * l.v + rr * r.v) * weight, w = (rl * l.w + rr * r.w) * weight;
     T enthalpy = (rl * (ql[4] + l.p) / l.rho + rr * (qr[4] + r.p) / r.rho) * weight;
     T un = n[0] * u + n[1] * v + n[2] * w;
-    // Roe's a^2 can be negative only for inadmissible states; the floor keeps the lane finite
+    // Roe's a^2 can be negative only for inadmissible states; the floor keeps the lane finite.
     T a = square_root(larger(gas_gamma_1 * (enthalpy - real(0.5) * (u * u + v * v + w * w)), real(0.01) * s.al * s.al));
     s.wave_l = smaller(s.ul - s.al, un - a), s.wave_r = larger(s.ur + s.ar, un + a);
     T flow_l = l.rho * (s.wave_l - s.ul), flow_r = r.rho * (s.wave_r - s.ur);
@@ -28,7 +28,7 @@ template <class T> HD HllcWaves<T> hllc_waves(const T *ql, const T *qr, const T 
     return s;
 }
 
-// q* - q between a `wave` and the contact, beside the state q of the normal velocity un
+// q* - q between a `wave` and the contact. q: the state on that side; un: its normal velocity.
 template <class T>
 HD void star_change(const T *q, const Primitive<T> &s, const T *n, T un, T wave, T contact, T *change) {
     T factor = s.rho * (wave - un) / (wave - contact);

@@ -10,7 +10,7 @@
 #include "implicit/outflow.h"
 #include "implicit/recorded.h"
 
-// x = x + dt R of the state q = x, of rates r
+// q = q + dt R of the state q, where R is r over the volume
 KERNEL(explicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<block_variables> q,
        const_rate_field<block_variables> r, const_work_field<1> jacobian, const_field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -42,7 +42,7 @@ KERNEL(largest_of_node, int i, int j, int k, int o, int sj, int sk, stride sv, c
     largest[p] = found;
 }
 
-// Variable `which` of the nodes on physical faces is shifted by the share `length` of a scale of it.
+// The change of variable `which` in shift_faces: the fraction `length` of a scale of the variable
 HD real shift_of(const real *q, long long p, long long sv, int which, real length) {
     return length * (which == 0 || which > 4 ? q[p] : which == 4 ? q[4 * sv + p] : square_root(q[p] * q[4 * sv + p]));
 }
@@ -52,8 +52,8 @@ KERNEL(shift_faces, int i, int j, int k, int o, int sj, int sk, stride sv, const
     for (int v = 0; v < block_variables; ++v) y[v * sv + p] = x[v * sv + p];
     if (sides[p]) y[which * sv + p] += shift_of(x, p, sv, which, length);
 }
-// Column `which` of the derivative of the conditions, from what they make of x and of the shifted state y; that of a
-// node without conditions is the unit matrix's.
+// Column `which` of the derivative of the conditions, from kept and y, the results of the conditions for x and for the
+// shifted state. At a node without conditions it is that of the unit matrix.
 KERNEL(face_derivative, int i, int j, int k, int o, int sj, int sk, stride sv, const int *sides, int which, real length,
        const_field<block_variables> x, const_field<block_variables> kept, const_field<block_variables> y, field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
@@ -63,7 +63,7 @@ KERNEL(face_derivative, int i, int j, int k, int o, int sj, int sk, stride sv, c
             sides[p] ? (y[v * sv + p] - kept[v * sv + p]) * over : real(v == which);
 }
 
-// Whether what a model of turbulence needs above 0 stays above `least` of what it is
+// Whether the variables that a turbulence model needs above 0 stay above the fraction `least` of their values
 HD bool stays_positive(const real *state, const real *changed, real least) {
     bool found = true;
 #if HX_TRANSPORTED
@@ -77,8 +77,9 @@ HD bool stays_positive(const real *state, const real *changed, real least) {
     return found;
 }
 
-// Per column: the largest of 1, 1/2, 1/4, ... by which the change d keeps density and pressure above `least` of what
-// they are and below 1/least, and above it what else stays positive; 0 below 2^-10.
+// share[column]: the largest of 1, 1/2, 1/4, ... with which the change d keeps density and pressure above the fraction
+// `least` of their values and below 1/least of them, and other positive variables above `least` of theirs; 0 below
+// 2^-10.
 KERNEL(admissible_share, int i, int j, int k, int o, int sj, int sk, int height, stride sv, real least,
        const_field<block_variables> x, const_field<block_variables> d, int width, real *share) {
     real all = real(1);

@@ -1,14 +1,14 @@
-// Interpolation of the flow at positions between nodes, from contributions that several blocks or ranks may have computed
-// (kernels/boundary/patched.h, level_ghosts.h).
+// Interpolation of the flow at positions between nodes, from contributions that several blocks or ranks may have
+// computed (kernels/boundary/patched.h, level_ghosts.h).
 
-// The weight of the sixth-order value relative to the linear value, from the difference of both: 1 in smooth flow, 0 at
-// jumps.
+// The weight of the sixth-order value relative to the linear value: 1 in smooth flow, 0 at jumps. apart: the relative
+// difference of both.
 HD real patched_share(real apart) {
     const real s = apart * real(1.0 / 0.1), s2 = s * s;
     return real(1) / (real(1) + s2 * s2);
 }
 
-// The state at a position from its sixth-order and its linear interpolation, high and low.
+// The state at a position from its sixth-order (high) and its linear (low) interpolation.
 HD void smooth_or_linear(const real *high, const real *low, real *value) {
     const Primitive<real> fine = primitive(high), coarse = primitive(low);
     const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
@@ -21,8 +21,9 @@ HD void smooth_or_linear(const real *high, const real *low, real *value) {
     }
 }
 
-// The state at a position, the sum of the contributions rows[first] ... rows[last - 1] of a buffer. turn[3 c + x][r], with
-// `shares` rows in all, rotates vectors of row r to the axes of the receiving block; null: no rotation.
+// The state at a position: the sum of the contributions rows[first] ... rows[last - 1] of a buffer. turn[3 c + x][r]:
+// matrix that rotates vectors of contribution r, of `shares` in all, to the axes of the receiving block; null: no
+// rotation.
 HD void interpolated_state(const int *rows, int first, int last, const real *buffer, const real *turn, int shares,
                            real *value) {
     constexpr int n = conserved_variables;
@@ -44,9 +45,9 @@ HD void interpolated_state(const int *rows, int first, int last, const real *buf
     smooth_or_linear(high, low, value);
 }
 
-// Adds to sum[3 v + c] `weight` times the viscous fluxes through planes of constant x, y and z at node p, v = momentum,
-// energy and the scalars. m: 9 metrics, zero along a direction with one node, which has no flux (wj, wk = 1); flux: all of
-// viscous_flux.
+// Adds to sum[3 v + c] `weight` times the viscous flux of v = momentum, energy and the scalars through planes normal to
+// axis c = x, y, z at node p. m: 9 metrics. Along a direction with one node (wj, wk = 1) they are zero and there is no
+// flux. flux: all of viscous_flux.
 HD void add_cartesian_fluxes(real weight, long long p, int wj, int wk, stride sv, const work_real *m,
                              const work_real *flux, real *sum) {
     real area[3][3], column[3][3];

@@ -1,14 +1,14 @@
 // The inviscid right-hand side as the paper decomposes it, a thread per point, one direction at a time:
 //   interpolate -> physical_flux -> numerical_flux -> flux_difference
-// All arrays are padded, with variable stride sv; o is the index of node (0, 0, 0), (1, sj, sk) the strides of the
-// indices and sd the stride along the direction. m: the 3 area components of that direction. Half point h + 1/2 is
-// stored at node h. The range given to a launch and o shift together: nodes -1..n start at o - sd.
+// All arrays are padded, with variable stride sv. o: index of node (0, 0, 0); (1, sj, sk): strides of the indices; sd:
+// stride along the direction; m: the 3 area components of that direction. Half point h + 1/2 is stored at node h. The
+// range given to a launch and o shift together: nodes -1..n start at o - sd.
 #include "half_point.h"
 #include "flux_between.h"
 #include "wall_sums.h"
 
-// nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point, and where
-// the flux between them is to be limited (roughness.h)
+// Range: nodes -1..n (modified) or half points -1..n-1 (original). Computes the two states at every half point, and
+// where the flux between them is to be limited (roughness.h).
 VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_state_field<gas_variables> q, const_work_field<3> m, work_field<gas_variables> minus,
               work_field<gas_variables> plus, mark_field<HX_LIMITER> rough) {
@@ -30,7 +30,7 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, s
     }
 }
 
-// nodes -correction_reach..n-1+correction_reach: physical flux (5) and pressure, eq. (4)
+// Range: nodes -correction_reach..n-1+correction_reach. Computes the physical flux (5 variables) and pressure, eq. (4).
 VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
               const_work_field<3> m, work_field<gas_variables> f, work_field<1> pressure) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -43,8 +43,8 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride 
     store(pressure + p, s.p);
 }
 
-// half points -1..n-1: numerical flux with its correction, written over the minus states. fields: that it reads, rough:
-// what interpolate has left
+// Range: half points -1..n-1. Overwrites the minus states with the corrected numerical flux. fields: those that the
+// flux reads; rough: the result of `interpolate`.
 VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f,
               const_work_field<1> pressure, const_work_field<HX_FLUX_FIELDS> fields, work_field<gas_variables> minus,
@@ -60,7 +60,7 @@ VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd
     for (int v = 0; v < gas_variables; ++v) store(minus + v * sv + p, flux[v]);
 }
 
-// nodes 0..n-1: r = or -= F_{i+1/2} - F_{i-1/2}; the factor J is left to the update
+// Range: nodes 0..n-1. r = or -= F_{i+1/2} - F_{i-1/2}; the update multiplies by J.
 VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_work_field<gas_variables> flux, rate_field<gas_variables> r, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -70,7 +70,7 @@ VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int s
     }
 }
 
-// nodes of a face: what they and those before them leave of the mass fluxes for the walls (wall_sums.h)
+// Range: nodes of a face. Stores the sums of mass fluxes near the face that walls need (wall_sums.h).
 KERNEL(face_mass, int i, int j, int k, int o, int s1, int s2, int sn, const_work_field<1> flux, rate_field<1> sums) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, outer = sn > 0 ? p - sn : p;
     for (int l = 0; l < wall_weighted; ++l)

@@ -1,21 +1,22 @@
-// CPU visitor of the inviscid right-hand side: one direction at a time, a bundle of grid lines in a cache-sized
-// buffer, packs along the contiguous index. Same point functions as the decomposed kernels of inviscid.h.
+// The inviscid right-hand side on a CPU. It visits one direction at a time and a bundle of grid lines in a cache-sized
+// buffer, with packs along the contiguous index. The point functions are those of inviscid.h.
 //
-// Buffer index e = (position along the line) * B + lane, so that the neighbour along the line is always e + B:
-// sweeps across i bundle B neighbouring lines (aligned lanes), the sweep along i takes one line with B = 1 and packs
-// slide along it. Short lines along i are bundled as well, since their last packs would be half empty.
+// Buffer index e = (position along the line) * B + lane, B the width of the bundle, so that the neighbour along the
+// line is always e + B. Sweeps across i bundle B neighbouring lines (aligned lanes). The sweep along i takes one line
+// with B = 1, and packs slide along it. Short lines along i are bundled as well, since their last packs would be half
+// empty.
 #include "wall_sums.h"
 
 #ifdef HX_CPU
 namespace pencil {
 constexpr int W = pack::size();
 constexpr int H = ghost_layers;
-constexpr int BUFFERED = 4 * gas_variables + 4 + HX_FLUX_FIELDS;  // of a line: q, m, f, sensor, minus, plus, fields
-constexpr int BUNDLES = 32;  // of a block, if it has the lines for so many
-constexpr int SMALL = 512;   // nodes of a bundle that is worth a thread of its own
-constexpr int SHORT = 6 * W;  // nodes of a line along i from which on packs slide along it
+constexpr int BUFFERED = 4 * gas_variables + 4 + HX_FLUX_FIELDS;  // per node: q, m, f, sensor, minus, plus, fields
+constexpr int BUNDLES = 32;  // wanted number in a block, if it has enough lines
+constexpr int SMALL = 512;   // least number of nodes in a bundle for a thread of its own
+constexpr int SHORT = 6 * W;  // least length of lines along i along which packs slide
 
-struct Buffer {  // one per thread, grown when a longer line comes
+struct Buffer {  // one for each thread; grows for longer lines
     real *memory = nullptr;
     size_t reals = 0;
     real *take(size_t count) {
@@ -34,7 +35,7 @@ struct Line {
     int n, B, lanes, apart;  // nodes along the line, bundle width in the buffer, valid lanes, their distance in memory
     size_t size;      // reals of one buffered variable
     real *q, *m, *f, *sensor, *minus, *plus, *fields;
-    mark *rough;  // what the interpolation leaves besides minus and plus, at the node or half point of minus
+    mark *rough;  // roughness from the interpolation, at the node or half point of minus
 
     Line(Buffer &buffer, int n, int B, int lanes, int apart) : n(n), B(B), lanes(lanes), apart(apart) {
         size = (size_t(n + 2 * H) * B + 2 * W + 15) / 16 * 16;
@@ -44,7 +45,7 @@ struct Line {
         sensor = f + gas_variables * size, minus = sensor + size, plus = minus + gas_variables * size;
         fields = plus + gas_variables * size, rough = reinterpret_cast<mark *>(fields + HX_FLUX_FIELDS * size);
     }
-    // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
+    // Copies one variable of the nodes -H..n+H-1. Places behind the end that packs read repeat the last node.
     template <class From> void gather(From source, long long stride, real *target) const {
         int count = n + 2 * H;
         source -= H * stride;
@@ -62,11 +63,11 @@ struct Line {
             for (int e = 0; e < W; ++e) target[e] = target[e - B];
         }
     }
-    // first buffer index of node a
+    // The first buffer index of node a
     size_t node(int a) const { return size_t(a + H) * B; }
 };
 
-HD void nodes(const Line &line) {  // physical flux and pressure of every node; pressure goes to line.plus for now
+HD void nodes(const Line &line) {  // physical flux and pressure of every node; line.plus holds the pressure
     for (size_t e = 0, end = size_t(line.n + 2 * H) * line.B; e < end; e += W) {
         pack q[gas_variables], m[3], f[gas_variables];
         for (int v = 0; v < gas_variables; ++v) q[v] = load<pack>(line.q + v * line.size + e);
@@ -127,7 +128,7 @@ HD void interpolations(const Line &line, const Ahead &ahead) {  // minus[h], plu
     }
 }
 
-// flux at h + 1/2, h = -1..n-1, into minus
+// Stores the flux at h + 1/2, h = -1..n-1, in minus.
 HD void fluxes(const Line &line, const Ahead &ahead) {
     const int B = line.B;
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
@@ -151,7 +152,7 @@ HD void fluxes(const Line &line, const Ahead &ahead) {
     }
 }
 
-// As `difference`; a lane e lies at place(e) in memory.
+// As `difference`; place(e): the place of lane e in memory
 template <class Place>
 HD void difference_at(const Line &line, Place place, const real *fluxes, const work_real *viscous_flux, rate_real *r,
                       int sd, int first) {
@@ -174,7 +175,7 @@ HD void difference_at(const Line &line, Place place, const real *fluxes, const w
     }
 }
 
-// r -= F_{i+1/2} - F_{i-1/2} of one variable, r += the derivative of its viscous flux, if there is one
+// For one variable, r -= F_{i+1/2} - F_{i-1/2} and r += the derivative of its viscous flux, if there is one.
 HD void difference(const Line &line, const real *fluxes, const work_real *viscous_flux, rate_real *r, int sd, int first) {
     if (line.apart == 1)
         difference_at(line, [](int e) { return e; }, fluxes, viscous_flux, r, sd, first);
@@ -182,7 +183,7 @@ HD void difference(const Line &line, const real *fluxes, const work_real *viscou
         difference_at(line, [&](int e) { return (long long)e * line.apart; }, fluxes, viscous_flux, r, sd, first);
 }
 
-// what face_mass does, at both ends of the line
+// Does the work of face_mass at both ends of the line.
 HD void end_sums(const Line &line, const real *fluxes, rate_real *sums, int sd) {
     const int B = line.B, count = B == 1 ? 1 : line.lanes;
     for (int l = 0; l < wall_weighted; ++l) {
@@ -196,12 +197,12 @@ HD void end_sums(const Line &line, const real *fluxes, rate_real *sums, int sd) 
     }
 }
 
-// Bundle width for lines of n nodes, `available` side by side in each of `planes` planes: as many packs as keep the
-// buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads. Of a block with few
-// lines the last bundle may be narrower.
+// Returns the bundle width for lines of n nodes, of which `available` lie side by side in each of `planes` planes. The
+// buffer takes at most about half of a common L2 cache of 1 MiB, and each of several threads has several bundles. In a
+// block with few lines the last bundle may be narrower.
 HD int bundle(int n, int available, int planes) {
     int packs = int(512 * 1024 / (BUFFERED * sizeof(real) * W * size_t(n + 2 * H)));
-    // Of narrow packs as many as make rows of four cache lines; two where the fluxes read nodes alone, which L1 then holds.
+    // A row of a bundle has at most four cache lines, or two where fluxes read only nodes, which then stay in L1.
     constexpr int most = (W < 8 ? 32 / W : 4) / (HX_REGULARISED ? 2 : 1);
     packs = packs > most ? most : packs;
     const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES, small = SMALL / (W * n);
@@ -209,15 +210,15 @@ HD int bundle(int n, int available, int planes) {
     return W * (packs < 1 ? 1 : packs < needed ? packs : int(needed));
 }
 
-// True for a sweep along i whose packs slide along single lines; else they hold nodes of several lines.
+// True for a sweep along i whose packs slide along single lines; otherwise packs hold nodes of several lines.
 HD bool slides(int sd, int nd, int n1) { return sd == 1 && (nd >= SHORT || n1 < W); }
 }  // namespace pencil
 #include "scalar_pencil.h"
 
-// The weight of one bundle: one of its points costs about as much as this many points of a kernel that only moves data.
+// The weight of a node of a bundle: the number of points of a kernel that only moves data with about the same cost.
 constexpr long long SWEEP_WEIGHT = 16;
 
-// Bundles of the sweep below.
+// The number of bundles of inviscid_sweep, and the weight of one
 static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, const work_real *fields,
                                      const work_real *viscous_flux, rate_real *r, rate_real *sums, stride sv, int o,
                                      int sd, int nd, int s1, int n1, int s2, int n2, int first) {
@@ -227,11 +228,11 @@ static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, 
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
 }
 
-// r = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
-// to the update), and += those of `viscous_flux`, with ghosts, where it is given. q, m (3 area components of this
-// direction), r: padded arrays, variable stride sv, o the index of node (0, 0, 0). sd, nd: stride and nodes along the
-// sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r is set, not added to; sums: given where there is
-// a wall at an end of the lines. fields: what the flux reads.
+// r -= the inviscid flux differences along one direction of a block, and r += the differences of `viscous_flux`, with
+// ghosts, where it is given; the update multiplies by J. q, m (3 area components of this direction), r: padded arrays
+// with variable stride sv; o: the index of node (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2,
+// n2): the other two directions, s1 <= s2. first: r is set, not added to. sums: given where there is a wall at an end
+// of the lines. fields: those that the flux reads.
 CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<conserved_variables> q,
            const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r,

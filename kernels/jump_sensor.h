@@ -1,7 +1,8 @@
 // The size of a jump of the pressure, or of another variable, at a node, and the factor of high-order terms there. The
-// linear correction of eq. (19) reaches across a jump: it is scaled in flux form by 1/(1 + (s/0.2)^4) with s the
-// largest |second difference of p| / (p_- + 2p + p_+) over the nodes i-1..i+2. Closures at faces are scaled by the same
-// factor. With a header of positivity/ whose `scales_correction` is false the factor is 1 everywhere.
+// linear correction of eq. (19) reaches across a jump. It is therefore scaled, in flux form, by 1/(1 + (s/0.2)^4), with
+// s the largest |second difference of p| / (p_- + 2p + p_+) at the nodes of the correction but the outermost. Closures
+// at faces are scaled by the same factor. With a header of positivity/ whose `scales_correction` is false the factor is
+// 1 everywhere.
 template <class T> HD T jump_sensor(T before, T at, T after) {
     if constexpr (!scales_correction) return T(real(0));
     T sum = before + after;
@@ -15,7 +16,7 @@ template <class T> HD T correction_scale(T sensor) {
     return reciprocal(real(1) + x * x);
 }
 
-// The sensor of a passive scalar, whose values are of the order 1.
+// The sensor of a passive scalar, whose values are of the order of 1.
 template <class T> HD T scalar_sensor(T before, T at, T after) {
     return real(0.25) * absolute(before - real(2) * at + after);
 }
@@ -27,7 +28,7 @@ template <class T> HD T transported_sensor(T before, T at, T after) {
     return absolute(before - real(2) * at + after) / (sum + least_transported);
 }
 
-// The sensor of a passive scalar, or of a transported variable of a turbulence model, at the node s.
+// The sensor of a passive scalar, or of a transported variable of a turbulence model, at the node of s[0].
 HD real jump_of_scalar(const real *s, int transported) {
     return transported ? transported_sensor(s[-1], s[0], s[1]) : scalar_sensor(s[-1], s[0], s[1]);
 }

@@ -1,5 +1,5 @@
-// Local Lax-Friedrichs (Rusanov): (F(ql) + F(qr))/2 - max(|U| + a|m|)/2 (qr - ql). A numerical flux of its own, and
-// the low-order flux that the limiter of positivity/limiter.h draws towards.
+// Local Lax-Friedrichs (Rusanov): (F(ql) + F(qr))/2 - max(|U| + a|m|)/2 (qr - ql). It is a numerical flux of its own,
+// and the low-order flux towards which the limiter of positivity/limiter.h draws.
 template <class T> HD void lax_friedrichs_flux(const T *ql, const T *qr, const T *m, T *f) {
     T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2]), g[gas_variables];
     Primitive<T> l = primitive(ql), r = primitive(qr);

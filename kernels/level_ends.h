@@ -1,17 +1,19 @@
 // Conservation across the ends of levels of refinement (hiresx/solver/level_conservation.py). An entry of a list is a
-// node of a padded array; `weights` are those of its rates r = 1/J dq/dt in the rate of change of the integrals.
+// node of a padded array; `weights` are the weights of its rates r = 1/J dq/dt in the rate of change of the integrals.
 //
-// `sums` are of the defect of a group of levels, and of what its parts are measured by: density, momentum, energy and
-// every scalar have a norm of dq/dt each, and an even share in proportion to rho, sqrt(rho e), e (the internal energy of
-// a volume) and rho. Behind both is what such shares carry: momentum and energy with mass, energy with momentum.
+// `sums` of a group of levels: the defect of every conserved variable, that is the rate of change of its integral; a
+// norm of dq/dt for density, momentum, energy and every scalar; the even shares, in proportion to rho, sqrt(rho e) and
+// e (internal energy per volume), with what they carry; and what shares by the norms carry. Shares of mass carry
+// momentum and energy, and shares of momentum carry energy.
 constexpr int norms = conserved_variables - 2, even_shares = 3;
 constexpr int carried_sums = 7, even_sums = even_shares + carried_sums;
 constexpr int defect_sums = conserved_variables + norms + even_sums + carried_sums;
 
-// The norm to which a variable belongs
+// The number of the norm of a variable
 HD constexpr int norm_of(int variable) { return variable == 0 ? 0 : variable < 4 ? 1 : variable - 2; }
 
-// Of density, momentum, energy and scalars, as an observer sees them who moves with the gas of state q
+// The norms of the rates `of` for density, momentum, energy and scalars, seen by an observer who moves with the gas of
+// state q
 HD void norms_of(const real *q, const rate_real *of, long long apart, real *norm) {
     real square = real(0), energy = real(of[4 * apart]);
     for (int c = 1; c < 4; ++c) {
@@ -30,8 +32,9 @@ HD void even_shares_of(const real *q, real *even) {
     even[1] = square_root(even[0] * even[2]);
 }
 
-// How far the change d moves the state q: the sum of the changes of density, internal energy and velocity, seen by an
-// observer who moves with it, in shares of rho, e and sqrt(e / rho). Below 1/2 density and pressure stay above half.
+// How far the change d moves the state q: the sum of the changes of density, internal energy and velocity, relative to
+// rho, e and sqrt(e / rho), for an observer who moves with the gas. Below 1/2 density and pressure keep more than half
+// of their values.
 HD real relative_change(const real *q, const real *d) {
     constexpr real tiny = real(1e-30);
     const real volume = real(1) / larger(q[0], tiny);
@@ -46,7 +49,8 @@ HD real relative_change(const real *q, const real *d) {
     return absolute(d[0]) * volume + (absolute(energy) + square_root(square * volume * internal)) / internal;
 }
 
-// Whether that is below 1/2, as each of the three is below 1/6: without divisions and roots, for nearly all nodes.
+// Whether relative_change is below 1/2 because each of its three terms is below 1/6. The test has no divisions or
+// roots, and nearly all nodes pass it.
 HD bool bears(const real *q, const real *d) {
     const real square = q[1] * q[1] + q[2] * q[2] + q[3] * q[3], along = q[1] * d[1] + q[2] * d[2] + q[3] * d[3];
     const real internal = q[0] * q[4] - real(0.5) * square;
@@ -57,7 +61,7 @@ HD bool bears(const real *q, const real *d) {
            real(36) * momentum < q[0] * q[0] * internal;
 }
 
-// To what shares carry with them: momentum and kinetic energy with mass, in 4 sums, and energy with momentum in 3
+// Adds to `sum` what shares carry: momentum and kinetic energy with mass, in 4 sums, and energy with momentum in 3.
 HD void add_carried(const real *q, real of_mass, real of_momentum, real *sum) {
     for (int c = 0; c < 3; ++c) {
         const real u = q[c + 1] / q[0];
@@ -70,9 +74,10 @@ HD void add_even(const real *q, const real *even, real mass, real *sum) {
     add_carried(q, mass * even[0], mass * even[1], sum + even_shares);
 }
 
-// Adds to `taken` what a node in the state q takes with the shares `share` of mass, momentum and energy of what is `given` to
-// all: mass has the velocity of the node, and momentum the energy of which an observer who moves with the node sees
-// nothing. The kinetic energy of fast and cold gas is much more than it could bear.
+// Adds to `taken` what a node in the state q takes of `given`, the total for all nodes. share: its shares of mass,
+// momentum and energy. Mass has the velocity of the node. The energy that mass and momentum carry is zero for an
+// observer who moves with the node. Otherwise a share of the kinetic energy of fast and cold gas would far exceed the
+// internal energy of the node.
 HD void add_shares(const real *q, const real *given, const real *share, real *taken) {
     const real mass = given[0] * share[0];
     taken[0] += mass;
@@ -84,8 +89,8 @@ HD void add_shares(const real *q, const real *given, const real *share, real *ta
     }
 }
 
-// partial[v][i]: of the entries i first, i first + apart, ..., `height` of them at most, the sums of which the first are
-// the weighted rates, and the others are over the entries among the first `ends`, where the defect is taken back.
+// partial[v][i]: sums over the entries i first, i first + apart, ..., `height` of them at most. The first sums are
+// those of the weighted rates. The others are over the entries among the first `ends`, where the defect is taken back.
 KERNEL(level_sums, int i, int j, int k, const int *nodes, const real *weights, int count, int ends, int first, int apart,
        int height, stride sv, const_state_field<conserved_variables> q, const rate_real *r, const work_real *jacobian,
        int columns, real *partial) {
@@ -107,11 +112,12 @@ KERNEL(level_sums, int i, int j, int k, const int *nodes, const real *weights, i
     for (int v = 0; v < defect_sums; ++v) partial[(long long)v * columns + i] = sum[v];
 }
 
-// parts[n][v]: the part of the defect, in dq/dt, that the node of the entry n < `ends` takes. That of every variable is in
-// proportion to the norm of its own rates, as an observer sees them who moves with the node: a shock that crosses the end
-// of a level takes nearly all of it, and cold gas ahead of the shock none of its energy, however fast it is. To the norm a tenth of that of an even distribution is added, so that where no
-// node has large rates none takes much. What would change the state at the beginning of the step dt or at its end by more
-// than half is left to other nodes. partial: as of level_sums, what is left of the defect.
+// parts[n][v]: the part of the defect, in dq/dt, that the node of the entry n < `ends` takes. The parts of a variable
+// are in proportion to the norm of its rates, seen by an observer who moves with the node. A shock that crosses the end
+// of a level therefore takes nearly all of it, and cold gas ahead of the shock takes none of its energy, however fast
+// it is. A tenth of the defect, evenly distributed, is added to the norms, so that no node takes much where no node has
+// large rates. A part that would change the state at the beginning of the step dt or at its end by more than half is
+// reduced, and the rest is left to other nodes. partial: what is left of the defect, in the form of level_sums.
 KERNEL(level_parts, int i, int j, int k, const int *nodes, const real *weights, int ends, int first, int apart, int height,
        stride sv, const_state_field<conserved_variables> q, const rate_real *r, const work_real *jacobian, const real *dt,
        const real *sums, real *parts, int columns, real *partial) {
@@ -161,7 +167,7 @@ KERNEL(level_parts, int i, int j, int k, const int *nodes, const real *weights, 
     for (int v = 0; v < conserved_variables; ++v) partial[(long long)v * columns + i] = left[v];
 }
 
-// What a node takes: its part, and the even share of what all nodes have `left`, which is nothing in nearly all steps.
+// What a node takes: its part, and an even share of what all nodes have `left`, which is zero in nearly all steps.
 HD void taken_by(const_state_pointer q, long long p, stride sv, const real *part, const real *sums, const real *left,
                  real *taken) {
     bool nothing = true;
@@ -178,7 +184,7 @@ HD void taken_by(const_state_pointer q, long long p, stride sv, const real *part
     for (int v = gas_variables; v < conserved_variables; ++v) taken[v] += left[v] * share[0];
 }
 
-// Takes the defect back from the rates
+// Subtracts the parts of the defect from the rates.
 KERNEL(level_ends, int i, int j, int k, const int *nodes, stride sv, const_state_field<conserved_variables> q,
        rate_real *r, const work_real *jacobian, const real *sums, const real *parts, const real *left) {
     const long long p = nodes[i];
@@ -188,7 +194,7 @@ KERNEL(level_ends, int i, int j, int k, const int *nodes, stride sv, const_state
     for (int v = 0; v < conserved_variables; ++v) r[v * sv + p] -= volume * taken[v];
 }
 
-// Likewise from the state, as what it changes by in the step dt
+// Subtracts from the state its change by these parts in the step dt.
 KERNEL(level_states, int i, int j, int k, const int *nodes, stride sv, state_field<conserved_variables> q, const real *dt,
        const real *sums, const real *parts, const real *left) {
     const long long p = nodes[i];

@@ -1,21 +1,21 @@
 // Ghosts of tiles, interpolated from the next coarser level (hiresx/exchange/level_ghosts.py). They form boxes, and the
-// weights are products of weights along each direction. The first of two kernels interpolates along the normal of the
-// face, at the nodes along the face that the second reads. The second interpolates along the face.
+// weights are products of weights along each direction. A first kernel interpolates along the normal of the face, at
+// the nodes along the face that a second kernel reads. The second kernel interpolates along the face.
 //
-// Column c of the lines has its first node start[c] in the part and weights[(2, 6)][columns], of the interpolation and of
-// the linear one. Between the kernels are layers[variables][n].
+// Column c of the lists has its first node at start[c] in the part. weights[(2, 6)][columns]: of the sixth-order and of
+// the linear interpolation. layers[variables][n]: the values between both kernels.
 #include "interpolated.h"
 
-// Numbers of a box in the lists. `ghosts`, `values`: the first of its ghosts, and of its values between the kernels.
-// Along both directions of the face: `columns` and the `first_column` of its ghosts, `width` and `first` of the nodes that
-// are read. `layer`, `step`: the column of the first layer, and its distance to that of the next. `origin`: the flat index
-// of the first node that is read, with node 0 along the normal.
+// A box of ghosts in the lists. ghosts, values: number of its first ghost, and of its first value between the kernels.
+// columns, first_column: number of ghosts and column of the first one, along both directions of the face. width, first:
+// number of nodes that are read along these directions, and the first node. layer, step: column of the first layer, and
+// distance to that of the next. origin: flat index of the first node that is read, with node 0 along the normal.
 struct level_box {
     int ghosts, values, normal, origin, layer, step;
     int columns[2], first_column[2], width[2], first[2];
 };
 
-// The last box whose first item is not behind item i.
+// Returns the last box whose first item is not after item i.
 template <class Box>
 HD const Box &box_of(const int *box, int boxes, int Box::*first, int i) {
     const Box *all = reinterpret_cast<const Box *>(box);
@@ -27,14 +27,14 @@ HD const Box &box_of(const int *box, int boxes, int Box::*first, int i) {
     return all[low];
 }
 
-// A linear function of the indexes in a box: its `value` at the first node, and the `steps` along three directions, along
-// the first two of which the box has `along` nodes. The nodes from number `first` on, counted over all boxes, have the
-// places `place`, `place` + `apart`, ... of a list.
+// A linear function of the indexes in a box: `value` at the first node, and `steps` from node to node along three
+// directions. along: nodes of the box along the first two. The nodes from number `first` on, counted over all boxes,
+// fill the places `place`, `place` + `apart`, ... of a list.
 struct list_box {
     int first, place, apart, value, along[2], steps[3];
 };
 
-// Each point sets so many entries, since the search for the first box takes longer than an entry.
+// Entries that a point sets, since the search for the first box takes longer than an entry.
 constexpr int entries_at_once = 32;
 
 KERNEL(fill_lists, int i, int j, int k, int boxes, int entries, const int *box, int *lists) {
@@ -49,7 +49,7 @@ KERNEL(fill_lists, int i, int j, int k, int boxes, int entries, const int *box, 
     }
 }
 
-// Of value i between the kernels: the column of its layer, the first node that is read, and the stride to the next.
+// For a value between the kernels: the column of its layer, the first node that is read, and the stride to the next.
 struct level_line {
     int column, node, along;
 };
@@ -63,7 +63,7 @@ HD level_line line_of(const int *box, int boxes, const int *start, int i, int sj
     return {column, node + start[column] * along, along};
 }
 
-// The sixth-order values of the state, then the linear ones.
+// The sixth-order values of the state between the kernels, then the linear ones.
 KERNEL(level_layers, int i, int j, int k, int n, int boxes, int columns, int sj, int sk, stride sv, const int *box,
        const int *start, const real *weights, const_state_field<conserved_variables> q, real *layers) {
     const level_line line = line_of(box, boxes, start, i, sj, sk);
@@ -81,7 +81,7 @@ KERNEL(level_layers, int i, int j, int k, int n, int boxes, int columns, int sj,
     for (int v = 0; v < 2 * conserved_variables; ++v) layers[(long long)v * n + i] = value[v];
 }
 
-// Viscous fluxes through planes of constant x, y and z (patched_flux).
+// The same for viscous fluxes through planes of constant x, y and z (patched_flux).
 KERNEL(level_flux_layers, int i, int j, int k, int n, int boxes, int columns, int wj, int wk, int sj, int sk, stride sv,
        const int *box, const int *start, const real *weights, const work_real *m, const work_real *flux, real *layers) {
     constexpr int variables = 3 * gradient_variables;
@@ -95,7 +95,7 @@ KERNEL(level_flux_layers, int i, int j, int k, int n, int boxes, int columns, in
     for (int v = 0; v < variables; ++v) layers[(long long)v * n + i] = value[v];
 }
 
-// Linear values of a field of so many variables.
+// Linear values of a field, whose number of variables is `variables`.
 KERNEL(level_field_layers, int i, int j, int k, int n, int boxes, int columns, int sj, int sk, stride sv, const int *box,
        const int *start, const real *weights, int variables, const_work_field<1> field, real *layers) {
     const level_line line = line_of(box, boxes, start, i, sj, sk);
@@ -109,7 +109,8 @@ KERNEL(level_field_layers, int i, int j, int k, int n, int boxes, int columns, i
     }
 }
 
-// Adds to value[0..variables-1] of a ghost what the layers give, with these weights along both directions of the face.
+// Adds to value[0..variables-1] of a ghost the sums of the layers, with the weights `first` and `second` along both
+// directions of the face.
 template <int variables>
 HD void add_along_face(const real *first, const real *second, int columns, int width, int n, const real *layers,
                        real *value) {
@@ -128,7 +129,8 @@ HD void add_along_face(const real *first, const real *second, int columns, int w
     }
 }
 
-// Of ghost i: its columns along the face, the place of the first value that it reads, and the width of a row of these.
+// For a ghost: its columns along the face, the place of the first value that it reads, and the width of a row of
+// values.
 struct level_ghost {
     int first, second, place, width;
 };
@@ -142,7 +144,8 @@ HD level_ghost ghost_of(const int *box, int boxes, const int *start, int i) {
     return {first, second, b.values + line * b.width[0] + start[first] - b.first[0], b.width[0]};
 }
 
-// Shares of the state, n variables: buffer[to[i]][0..n-1] of the sixth-order value, [n..2n-1] of the linear one.
+// Contributions to the state, of c conserved variables: buffer[to[i]][0..c-1] takes the sixth-order value, [c..2c-1]
+// the linear one.
 KERNEL(level_shares, int i, int j, int k, int n, int boxes, int columns, const int *box, const int *start, const int *to,
        const real *weights, const real *layers, real *buffer) {
     constexpr int variables = conserved_variables;
@@ -158,7 +161,7 @@ KERNEL(level_shares, int i, int j, int k, int n, int boxes, int columns, const i
     }
 }
 
-// Shares of the viscous fluxes, as patched_flux gives them.
+// Contributions to the viscous fluxes, in the form of patched_flux.
 KERNEL(level_flux_shares, int i, int j, int k, int n, int boxes, int columns, const int *box, const int *start,
        const int *to, const real *weights, const real *layers, real *buffer) {
     constexpr int variables = 3 * gradient_variables;
@@ -170,7 +173,7 @@ KERNEL(level_flux_shares, int i, int j, int k, int n, int boxes, int columns, co
     for (int v = 0; v < variables; ++v) buffer[(long long)to[i] * variables + v] = value[v];
 }
 
-// Shares of a field, as patched_field gives them.
+// Contributions to a field, in the form of patched_field.
 KERNEL(level_field_shares, int i, int j, int k, int n, int boxes, int columns, const int *box, const int *start,
        const int *to, const real *weights, const real *layers, int variables, real *buffer) {
     const level_ghost ghost = ghost_of(box, boxes, start, i);

@@ -1,12 +1,12 @@
 // Metrics and Jacobian, eqs (7) and (8), in the symmetric conservative form
 //   grad(xi)/J: xi_x = ((y_eta z - y z_eta)_zeta - (y_zeta z - y z_zeta)_eta)/2, and cyclic,
-// every derivative by one central operator. One operator D for metrics and fluxes, and D_xi D_eta = D_eta D_xi, keep a
-// uniform flow. Coordinates come with the ghost layers in every direction (periodic, neighbour's or reflected); a
-// direction with one node is extruded by unit steps.
+// with one central operator D for all derivatives. A uniform flow is kept because metrics and fluxes use the same D,
+// and because D_xi D_eta = D_eta D_xi. Coordinates include the ghost layers in every direction (periodic, of a
+// neighbour or reflected); a direction with one node is extruded by unit steps.
 
 #include "central_difference.h"
 
-// (a_p b - a b_p)_r along strides sp, sr
+// The derivative of a_p b - a b_p along r; sp, sr: strides along p and r
 HD double twist(const double *a, const double *b, long long sp, long long sr) {
     return metric_derivative<double>([&](int r) {
         const double *ar = a + r * sr, *br = b + r * sr;
@@ -16,9 +16,9 @@ HD double twist(const double *a, const double *b, long long sp, long long sr) {
     });
 }
 
-// The 3 area components of the direction whose cyclic successors have coordinate strides s1 and s2, at coordinate
-// index c + ..., written to padded arrays. Coordinates are double whatever the precision of the run: their products
-// cancel. (cj, ck): coordinate strides; (o, sj, sk, sv): output.
+// The 3 area components of the direction whose cyclic successors have the coordinate strides s1 and s2, written to
+// padded arrays. Coordinates are double in every precision of the run, since differences of their products cancel. c,
+// (cj, ck): coordinate index of node (0, 0, 0) and strides; (o, sj, sk, sv): the same for the output.
 KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, const double *x, const double *y,
        const double *z, int o, int sj, int sk, stride sv, work_field<3> m) {
     const long long at = c + i + (long long)j * cj + (long long)k * ck;
@@ -30,7 +30,8 @@ KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, cons
     }
 }
 
-// J of the nodes on faces, at the ghosts behind them and beyond edges and corners. Node (0, 0, 0) is the first ghost.
+// Copies J from the nodes on faces to the ghosts behind them and beyond edges and corners. Node (0, 0, 0) is the first
+// ghost.
 KERNEL(repeat_faces, int i, int j, int k, int o, int sj, int sk, int nodes_i, int nodes_j, int nodes_k, int halo_i,
        int halo_j, int halo_k, work_field<1> jacobian) {
     const auto inside = [](int n, int nodes, int halo) {

@@ -1,9 +1,9 @@
 // The state at nodes of new tiles, interpolated from the nodes of the next coarser level (simulation/prolongation.py).
 #include "interpolated.h"
 
-// Node (i, j, k) of a box in q, from coarse[variables][wk][wj][wi], a box of the coarser level. Each direction has a column
-// for each of its nodes, those along i first: start[c] is the first coarse node along the direction, and
-// weights[(2, 6)][columns] are those of the sixth-order and of the linear interpolation.
+// Interpolates node (i, j, k) of a box in q from coarse[variables][wk][wj][wi], a box of the coarser level. Each
+// direction has a column for each of its nodes, those along i first. start[c]: the first coarse node along the
+// direction. weights[(2, 6)][columns]: of the sixth-order and of the linear interpolation.
 KERNEL(new_tile_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, int nodes_i, int nodes_j, int columns, int wi,
        int wj, int wk, const int *start, const real *weights, const stored_real *coarse,
        state_field<conserved_variables> q) {

@@ -1,4 +1,4 @@
-// The flow at a node for what is summed up over time or over faces: at least in double.
+// The flow at a node for sums over time or over faces, at least in double
 #pragma once
 
 // rho, u, v, w, p, T of a node

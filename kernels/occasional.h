@@ -1,5 +1,5 @@
-// What some runs need alone. For a CPU each of these headers, of boundary/ and of terms/ is compiled by itself, at the first
-// use of one of its kernels; it includes what it uses.
+// Headers that only some runs need. For a CPU each of them, and each header of boundary/ and terms/, is compiled by
+// itself at the first use of one of its kernels. It therefore includes what it uses.
 #include "wall_edges.h"
 #include "compact.h"
 #include "waves.h"

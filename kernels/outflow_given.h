@@ -1,18 +1,18 @@
-// What is given at the nodes of outflows (boundary/outflow.h, implicit/outflow.h).
+// Numbers given at the nodes of outflows (boundary/outflow.h, implicit/outflow.h)
 #pragma once
 #include "gas.h"
 
-// What a patch gives: pressure far away or mean mass flux, relaxation, firmness (rate per length), then the means over its
-// face: V as the normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in,
-// mass flux; and what the patch holds (of_eddies, ...).
-// Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
+// Numbers of a patch: pressure far away or mean mass flux, relaxation, firmness (rate per length); then the means over
+// its face of V for the normal velocity and of V along the face (see outflow_sums), of the pressure, the velocity of
+// entering gas and the mass flux; then what the patch holds (OF_EDDIES, ...).
+// Shares of the firmness. At most 5 % of sound at 45 degrees is reflected, and nothing grows.
 constexpr double hold_shear = 1.4, hold_pressure = 0.35, upwind_share = 1.0 / 60;
 constexpr int outflow_given = 15, outflow_sums_count = 19, mean_mass_flux = 13, what_is_held = 14;
 // `pressure-outflow` has P = Q = 0 and a = 0, so that p is the pressure far away where the flow is steady, whatever its
-// gradients; with a mass flux, c times what the mean one has over it takes the place of pressure far away - p.
+// gradients. With a given mass flux, c times the excess of the mean mass flux replaces pressure far away - p.
 enum { OF_EDDIES, OF_PRESSURE, OF_MASS_FLUX };
 
-// 0 where gas comes in at a Mach number up to `threshold`, 1 from 0.04 more on; from the outward velocity.
+// 0 where gas enters at a Mach number up to `threshold`, 1 from 0.04 more on. outward: the outward velocity.
 HD real inflow_share(real outward, real sound, real threshold) {
     return smaller(real(1), larger(real(0), real(-25) * (outward / sound + threshold)));
 }

@@ -1,5 +1,5 @@
-// A pack on a CPU: as many reals as a vector register holds, by the vector extensions that GCC and Clang share. Operators
-// and functions act lane by lane; a comparison gives a mask, whose lanes have all bits set where it is true.
+// A pack on a CPU holds as many reals as a vector register, by the vector extensions that GCC and Clang share.
+// Operators and functions act lane by lane; a comparison gives a mask, whose lanes have all bits set where it is true.
 #if defined(__AVX512F__)
 #define HX_REGISTER 64
 #elif defined(__AVX__)
@@ -43,7 +43,7 @@ template <class Function> HD pack by_lane(pack a, Function function) {
     return a;
 }
 
-// The processor's own instruction: from single lanes GCC would make registers of half the width for some processors.
+// Uses the processor's own instruction. From single lanes GCC would use registers of half the width on some processors.
 HD pack square_root(pack a) {
 #if defined(__clang__) || !defined(__AVX__)
     return by_lane(a, [](real one) { return square_root(one); });
@@ -95,7 +95,7 @@ HD real sum_of_lanes(pack a) {
     return sum;
 }
 
-// A mask in memory has a byte for each lane: 1 or 0, as other processors write it.
+// A mask in memory has a byte for each lane, 1 or 0, as on other devices.
 typedef signed char mark_lanes __attribute__((vector_size(HX_REGISTER / sizeof(real))));
 template <> HD pack_mask load_mask<pack>(const mark *p) {
     mark_lanes bytes;
@@ -111,7 +111,7 @@ template <> constexpr int lanes_of<pack> = pack::size();
 HD real lane_of(pack a, int lane) { return a.lanes[lane]; }
 HD void set_lane(pack &a, int lane, real value) { a.lanes[lane] = value; }
 
-// Neighbours in memory, at any address.
+// Loads and stores of neighbours in memory, at any address
 template <> HD pack load<pack>(const real *p) {
     pack a;
     __builtin_memcpy(&a.lanes, p, sizeof(a.lanes));

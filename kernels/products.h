@@ -1,5 +1,5 @@
-// Sweeps of the implicit integrator that store no blocks of neighbours, a program of its own: it computes in the numbers of
-// the sweeps (implicit.sweep_precision), of which all its fields are.
+// Sweeps of the implicit integrator that store no blocks of neighbours. They are a separate program, whose arithmetic
+// and fields all have the precision of the sweeps (implicit.sweep_precision).
 #include "gas.h"
 #include "half_point.h"
 #include "implicit/product_lines.h"

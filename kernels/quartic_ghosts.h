@@ -1,11 +1,12 @@
-// The share of quartic ghosts behind subsonic faces, a header of its own for what is compiled for every viscosity.
+// The share of quartic ghosts behind subsonic faces. The header is separate from others that are compiled for every
+// viscosity.
 #include "continuation.h"
 
-// What add_quartic takes behind a subsonic face whose nodes obey the equations. Where viscosity decides, the error of the
-// rates at the face's nodes stays in a layer in which viscosity balances convection. Elsewhere it leaves, and cubics are the
-// more robust ones: with quartics in inviscid flow noise of 2 % grew at Mach 0.1 until the gas stood still, and twice as much
-// of a pulse stayed in a box of outflows. So all of the quartic is taken up to a cell's Reynolds number c d/nu of 10, none
-// of it from 20 on.
+// The argument `whole` of add_quartic behind a subsonic face whose nodes obey the equations. Where viscosity dominates,
+// the error of the rates at the nodes on the face stays in a layer in which viscosity balances convection. Elsewhere it
+// leaves, and cubics are more robust: with quartics in inviscid flow noise of 2 % grew at Mach 0.1 until the gas stood
+// still, and twice as much of a pulse stayed in a box of outflows. The share is therefore 1 up to a cell Reynolds
+// number c d/nu of 10 and 0 from 20 on.
 HD real viscous_share(const_state_pointer q, long long p, stride sv, const real *area, real viscous_area) {
 #ifdef HX_VISCOUS
     real state[gas_variables];

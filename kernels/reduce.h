@@ -1,6 +1,7 @@
-// Reductions in a fixed order: columns along k first, then strides of a flat array; the host finishes the last few.
+// Reductions in a fixed order: columns along k first, then entries of a flat array with a fixed stride; the host
+// reduces the last few numbers.
 
-// Per column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
+// For each column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
 VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, stride sv,
               const_state_field<gas_variables> q, const_rate_field<gas_variables> r, const_work_field<1> jacobian,
               int width,
@@ -25,15 +26,15 @@ VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int colu
     for (int v = 0; v < 2; ++v) store(partial + (long long)(gas_variables + v) * columns + at, least[v]);
 }
 
-// Sum (how = 0), largest (1) or least (2) of two values; NaN if one is.
+// The sum (how = 0), the larger (1) or the lesser (2) of two values; NaN if one of them is NaN.
 template <class T> HD T combined(T all, T value, int how) {
     const auto none = value != value;
     if (how == 0) return all + value;
     return how == 1 ? select(either(value > all, none), value, all) : select(either(value < all, none), value, all);
 }
 
-// `all` and the `count` values from `next` on, `apart` from each other, one after the other. They are loaded before the
-// first of them is combined: a GPU waits for memory once for all of them.
+// Combines `all` with the `count` values from `next` on, with stride `apart`, in this order. They are loaded before the
+// first of them is combined, so that a GPU waits for memory once for all of them.
 template <int count, class T> HD T combined_with(T all, const real *next, long long apart, int how) {
     T values[count];
     for (int n = 0; n < count; ++n) values[n] = load<T>(next + n * apart);
@@ -41,7 +42,7 @@ template <int count, class T> HD T combined_with(T all, const real *next, long l
     return all;
 }
 
-// result[j][i] = sum, largest or least of values[j][i], values[j][i + threads], ..., one after the other.
+// result[j][i] = sum, largest or least of values[j][i], values[j][i + threads], ..., combined in this order.
 VECTOR_KERNEL(reduce, int i, int j, int k, int count, int threads, int how, const real *values, real *result) {
     constexpr int lanes = sizeof(T) / sizeof(real);
     const real *row = values + (long long)j * count;
@@ -53,10 +54,10 @@ VECTOR_KERNEL(reduce, int i, int j, int k, int count, int threads, int how, cons
     for (; l + 3 * apart + lanes <= count; l += 4 * apart) all = combined_with<4>(all, row + l, apart, how);
     for (; l + lanes <= count; l += apart) all = combined(all, load<T>(row + l), how);
     store(found, all);
-    for (; l < count; ++l, ++found) *found = combined(*found, row[l], how);  // the last of a row that is no whole pack
+    for (; l < count; ++l, ++found) *found = combined(*found, row[l], how);  // the rest of a row, less than a pack
 }
 
-// result[j][i] = values[j][i] + values[j][i + threads] + ..., of rows of `count` values: of doubles, and of reals.
+// result[j][i] = values[j][i] + values[j][i + threads] + ..., for rows of `count` doubles or reals.
 template <class Value>
 HD void sum_apart(int i, int j, int count, int threads, const Value *values, double *result) {
     double sum = 0.0;

@@ -1,16 +1,16 @@
-// Where the flow wants a finer level: the criteria of [refine] at nodes (hiresx/decomposition/flags.py has them too, for
-// the flow at the start).
-constexpr int density_curvature = 0, density_gradient = 1;  // the third one is the magnitude of vorticity
+// The criteria of [refine], which mark nodes that need a finer level (hiresx/decomposition/flags.py has the same
+// criteria for the initial flow).
+constexpr int density_curvature = 0, density_gradient = 1;  // the third criterion is the magnitude of vorticity
 
 // Marks of the nodes of a block, without ghosts: 2 where the criterion exceeds `refine`, else 1 where it exceeds
-// `coarsen`. di, dj, dk: strides, 0 in a direction with one node. closed: bits 2 d and 2 d + 1 say that ghosts before
-// and behind the block along direction d have no meaning: a line is then not looked at at that end.
+// `coarsen`. di, dj, dk: strides, 0 in a direction with one node. closed: bits 2 d and 2 d + 1 say that the ghosts
+// before and behind the block along direction d have no meaning; differences along d are then left out at that end.
 KERNEL(refinement_marks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int nodes_i, int nodes_j,
        int nodes_k, int closed, int criterion, real floor, real coarsen, real refine, stride sv,
        const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian, mark *marks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const int steps[3] = {di, dj, dk}, at[3] = {i, j, k}, last[3] = {nodes_i - 1, nodes_j - 1, nodes_k - 1};
-    real value = real(0), gradient[3][3];  // of component a along x, y, z
+    real value = real(0), gradient[3][3];  // [a][c]: of velocity component a along x, y, z
     for (int a = 0; a < 3; ++a)
         for (int c = 0; c < 3; ++c) gradient[a][c] = real(0);
     bool within = true;
@@ -43,8 +43,8 @@ KERNEL(refinement_marks, int i, int j, int k, int o, int sj, int sk, int di, int
     marks[i + (long long)nodes_i * (j + (long long)nodes_j * k)] = mark(value > refine ? 2 : value > coarsen ? 1 : 0);
 }
 
-// The largest of the marks in a box of nodes. The boxes along i end where the next one begins: ends[0] ... ends[boxes_i].
-// Those along j follow, then those along k.
+// The largest of the marks in each box of nodes. Box i along i has the nodes ends[i] to ends[i + 1] - 1; the boxes_i +
+// 1 ends along i are followed by those along j, then by those along k.
 KERNEL(largest_marks, int i, int j, int k, int nodes_i, int nodes_j, int boxes_i, int boxes_j, const int *ends,
        const mark *marks, mark *largest) {
     const int *along_j = ends + boxes_i + 1 + j, *along_k = ends + boxes_i + boxes_j + 2 + k;

@@ -1,13 +1,14 @@
 // The flux of the regularised inviscid terms (information geometric regularisation: Cao & Schaefer, arXiv 2308.14127;
-// Wilfong et al., arXiv 2505.07392). ql and qr are the linear interpolations through five nodes with which AFWENO5 ends in
-// smooth flow, Sigma the entropic pressure (terms/entropic_pressure.h), which is added to that of the gas:
+// Wilfong et al., arXiv 2505.07392). ql and qr are the linear interpolations through five nodes that AFWENO5 yields in
+// smooth flow; the entropic pressure Sigma (terms/entropic_pressure.h) is added to the pressure of the gas:
 //     F(q, p + Sigma).m - (|U| + a|m|)/2 (qr - ql),    q = (ql + qr)/2
-// The speed a is that of |p|, so that a pressure below 0 between the two sides of a jump still has one. Sigma is the mean of
-// both nodes, and its part of the flux has no correction: it is of the order of the square of the spacing. A compressive
-// stress Pi takes the place of Sigma: Pi.m is added to the flux of momentum, u.(Pi.m) to that of energy.
+// The sound speed a is that of |p|, so that it exists where p is below 0 between the two sides of a jump. Sigma is the
+// mean of both nodes, and its part of the flux has no correction, since it is of the order of the square of the
+// spacing. A compressive stress Pi takes the place of Sigma: Pi.m is added to the flux of momentum, u.(Pi.m) to that of
+// energy.
 #include "compressive_part.h"
 
-// q and qr - ql at half point 1/2, of states at(offset, v) of nodes.
+// The mean q and the jump qr - ql at half point 1/2, from states at(offset, v) of nodes.
 template <class T, class At> HD void regularised_states(const At &at, T *mean, T *jump) {
     for (int v = 0; v < gas_variables; ++v) {
         const T l = at(0, v), r = at(1, v), behind = at(-1, v), ahead = at(2, v), first = at(-2, v), last = at(3, v);
@@ -16,7 +17,7 @@ template <class T, class At> HD void regularised_states(const At &at, T *mean, T
     }
 }
 
-// fields(offset, n): Sigma at nodes, or Pi: xx, yy, zz, xy, xz, yz.
+// fields(offset, n): at nodes, Sigma, or Pi with the entries xx, yy, zz, xy, xz, yz.
 template <class T, class Fields>
 HD void regularised_flux(const T *mean, const T *jump, const T *m, const Fields &fields, T *f) {
     Primitive<T> s = primitive(mean);
@@ -25,7 +26,7 @@ HD void regularised_flux(const T *mean, const T *jump, const T *m, const Fields 
 #if HX_COMPRESSIVE
     flux_of(mean, s, m, f);
     for (int v = 0; v < gas_variables; ++v) f[v] = f[v] - half * jump[v];
-    // last, when registers are free
+    // The stress comes last, when registers are free.
     T stress[tensor_entries], force[3];
     for (int n = 0; n < tensor_entries; ++n) stress[n] = real(0.5) * (fields(0, n) + fields(1, n));
     tensor_times(stress, m, force);
@@ -38,9 +39,9 @@ HD void regularised_flux(const T *mean, const T *jump, const T *m, const Fields 
 #endif
 }
 
-// Where the positivity limiter looks at the flux. What is interpolated differs from both nodes by about four times as much
-// as qr from ql: below this share of the least density of both, of the least internal energy and of the momentum that these
-// make, density and pressure stay positive. at(offset, v): states of nodes.
+// Where the positivity limiter checks the flux. Interpolated states differ from both nodes by about four times the jump
+// qr - ql. Density and pressure stay positive where the jumps are below this share of the lesser density, of the lesser
+// internal energy, and of the momentum that corresponds to both. at(offset, v): states of nodes.
 constexpr real rough_share = real(0.02);
 
 template <class T, class At> HD auto is_rough_between(const At &at, const T *jump) {

@@ -1,6 +1,6 @@
 // Roe's linearisation (1981): the means of two states, and the dissipation of its waves along the unit normal n with
 // Harten's entropy fix on the acoustic fields: |lambda| < d is replaced by (lambda^2 + d^2)/(2d), d = 0.1 (|un~| + a~).
-// raised(|lambda|): what a flux makes of the absolute eigenvalues.
+// raised(|lambda|): the absolute eigenvalue that the flux uses instead.
 template <class T> struct RoeMeans {
     T rho, u, v, w, enthalpy, a2, a;
 };
@@ -17,7 +17,7 @@ HD RoeMeans<T> roe_means(const T *ql, const T *qr, const Primitive<T> &l, const 
     return {rho, u, v, w, enthalpy, a2, square_root(a2)};
 }
 
-// g: sum over the waves along n of |lambda| times the wave's part of qr - ql.
+// g: the sum over the waves along n of |lambda| times the part of the wave in qr - ql.
 template <class T, class Raised>
 HD void roe_dissipation(const RoeMeans<T> &s, const Primitive<T> &l, const Primitive<T> &r, const T *n,
                         const Raised &raised, T *g) {

@@ -1,5 +1,5 @@
-// Where a choice of positivity/ that limits fluxes has to look at a flux. An interpolation asks rough_where, and returns the
-// answer beside its states. A choice that limits nothing has no answer: nothing is computed, kept or loaded for it.
+// Roughness: where a positivity limiter has to check a flux. An interpolation calls rough_where, and returns the result
+// with its states. Without a limiter Rough is empty, and nothing is computed, stored or loaded for it.
 #pragma once
 
 template <class T> struct Rough {
@@ -9,11 +9,11 @@ template <class T> struct Rough {
 };
 
 #if HX_LIMITER
-// density2: square of the size of the differences of nodes around, in units of density
+// density2: square of the differences between neighbouring nodes, in units of density
 template <class T> HD Rough<T> rough_where(T density2, T density) { return {is_rough(density2, density)}; }
 template <class T> HD Rough<T> either(const Rough<T> &a, const Rough<T> &b) { return {either(a.here, b.here)}; }
 template <class T, class Mask> HD Rough<T> both(const Rough<T> &a, Mask b) { return {both(a.here, b)}; }
-// To memory of marks, or of one real.
+// Loads and stores in memory, as a mark or as a real
 template <class T> HD Rough<T> load_rough(const mark *p) { return {load_mask<T>(p)}; }
 template <class T> HD Rough<T> load_rough(const real *p) { return {*p != real(0)}; }
 template <class T> HD void store_rough(mark *p, const Rough<T> &a) { store(p, a.here); }

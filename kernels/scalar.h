@@ -1,13 +1,13 @@
 // Passive scalars: (rho s)_t + div(rho u s) = div(mu/(Re_c Sc) grad s). They have no effect on the gas.
 //
-// The flux of rho s is computed from the mass flux F of the gas at the half point, correction and limiter included. So
-// a uniform s stays uniform to round-off in any flow. With s_h, the interpolation of s from the side from which F comes,
-// and f the mass fluxes at nodes,
-//     G = F s_h + C(f (s - s_h)),    C the correction of eqs (11) and (18),
-// which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
+// The flux of rho s is computed from the mass flux F of the gas at the half point, which includes correction and
+// limiter. So a uniform s stays uniform to round-off in any flow. s_h is the interpolation of s from the upwind side of
+// F, and f are the mass fluxes at nodes:
+//     G = F s_h + C(f (s - s_h)),    C the correction of eqs (11) and (18).
+// In smooth flow, where F = h + C(f), this is h s_h + C(f s), as in eq. (19).
 //
-// The interpolation of s is that of the gas, for one variable, where its header gives it; else that through five nodes.
-#include "weno5.h"  // of no #if: a header is included once, and the sensor teno includes this one too
+// The interpolation of s is that of the gas for one variable, if its header provides one; else that through five nodes.
+#include "weno5.h"  // not inside the #if below: a header is included once, and the sensor teno includes this one too
 
 #ifdef HX_INTERPOLATES_SCALARS
 static_assert(interpolation_reach <= correction_reach, "scalars are read at the nodes of the correction");
@@ -18,17 +18,18 @@ template <class T, class At> HD T interpolate_scalar(const At &difference) {
 }
 #endif
 
-// Whether scalar number n, from 0, is a variable of a model of turbulence.
+// Whether scalar number n, counted from 0, is a variable of a turbulence model
 HD constexpr bool is_transported(int n) { return n >= scalar_variables - HX_TRANSPORTED; }
 
-// s(offset), f(offset): scalar number n and mass flux at nodes i + offset of the correction; mass: F; sensor: of the gas.
+// s(offset), f(offset): scalar number n and mass flux at node i + offset of the correction; mass: the mass flux F of
+// the gas at i+1/2; sensor: largest jump sensor of the gas.
 template <class T, class At, class Mass> HD T scalar_flux_at(int n, const At &s, const Mass &f, T mass, T sensor) {
     constexpr int own = correction_reach - 1, count = 2 * correction_reach;  // node i is value[own]
     T value[count];
     for (int a = 0; a < count; ++a) value[a] = s(a - own);
     const auto forward = mass > T(real(0));
     if (HX_TRANSPORTED_FIRST_ORDER && is_transported(n)) return mass * select(forward, value[own], value[own + 1]);
-    const auto difference = [&](int a) {  // of the nodes a and a - 1 from the one that the flow comes from
+    const auto difference = [&](int a) {  // of the nodes a and a - 1, counted from the upwind node
         return select(forward, value[own + a] - value[own + a - 1], value[own + 1 - a] - value[own + 2 - a]);
     };
     const T half = select(forward, value[own], value[own + 1]) + interpolate_scalar<T>(difference);
@@ -39,9 +40,9 @@ template <class T, class At, class Mass> HD T scalar_flux_at(int n, const At &s,
     return mass * half + correction_scale(sensor) * correction;
 }
 
-// The form that takes a thread per point, behind numerical_flux of the same direction (inviscid.h).
+// The form with a thread per point, which runs after numerical_flux of the same direction (inviscid.h).
 #if HX_SCALARS
-// half points -1..n-1: fluxes of all scalars. mass: F, f: mass flux of the nodes, pressure: of the nodes
+// Half points -1..n-1: fluxes of all scalars. mass: F; f, pressure: mass flux and pressure at nodes
 VECTOR_KERNEL(scalar_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_state_field<conserved_variables> q, const_work_field<1> mass, const_work_field<1> f,
               const_work_field<1> pressure,
@@ -61,7 +62,7 @@ VECTOR_KERNEL(scalar_flux, int i, int j, int k, int o, int sj, int sk, int sd, s
     }
 }
 
-// nodes 0..n-1: r = or -= G_{i+1/2} - G_{i-1/2}, r from the first scalar on
+// Nodes 0..n-1: r -= G_{i+1/2} - G_{i-1/2}, with `first` r = -(...); r begins at the first scalar.
 VECTOR_KERNEL(scalar_difference, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_work_field<scalar_variables> flux, rate_field<scalar_variables> r, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -71,8 +72,8 @@ VECTOR_KERNEL(scalar_difference, int i, int j, int k, int o, int sj, int sk, int
     }
 }
 
-// A sponge adds or takes mass: with the scalar of its goal where it has one, else with that of the node.
-// scalar, r: of one scalar; the rest as in sponge.h.
+// A sponge adds or removes mass. With `drawn` the mass has the scalar `goal`, else that of the node. scalar, r: of one
+// scalar; the rest as in sponge.h.
 KERNEL(scalar_sponge, int i, int j, int k, int o, int sj, int sk, int width, int height, const_state_field<1> q,
        const_state_field<1> scalar, const_work_field<1> jacobian, const real *sigma, const real *reference,
        int reference_stride,

@@ -1,12 +1,12 @@
-// Passive scalars at physical faces. o, s1, s2, sn, sv as in boundary/; q: the state, of which the gas has its ghosts
-// already; scalar: rho s of one scalar. target[layer][j][i]: s of the patch's n1 x n2 nodes, layer 0 on the face.
+// Passive scalars at physical faces. o, s1, s2, sn, sv: as in boundary/; q: the state, with the ghosts of the gas
+// already set; scalar: rho s of one scalar; target[layer][j][i]: s of the patch's n1 x n2 nodes, layer 0 on the face.
 #include "viscous.h"
 #include "wall_sums.h"
 #include "half_point.h"
 #include "continuation.h"
 
 #if HX_SCALARS
-// on the face and in its ghosts as given
+// Sets s on the face and in its ghosts to `target`.
 KERNEL(scalar_given, int i, int j, int k, int o, int s1, int s2, int sn, int n1, int n2, const real *target,
        const_state_field<1> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, layer = (long long)n1 * n2;
@@ -16,7 +16,7 @@ KERNEL(scalar_given, int i, int j, int k, int o, int s1, int s2, int sn, int n1,
     }
 }
 
-// Behind walls and planes of symmetry: even, or odd about what a wall holds (`target`).
+// Ghosts behind walls and planes of symmetry: even, or odd about the value `target` that a wall holds.
 KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, optional<const real *> target,
        const_state_field<1> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -28,8 +28,8 @@ KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, 
     }
 }
 
-// The node on a wall that holds s; where it meets others that do, the mean of what they hold: share[node] of it is that of
-// this wall and those before it (hiresx/rhs/wall_corners.py).
+// Sets the node on a wall that holds s. Where several such walls meet, s is the mean of their values: share[node] is
+// the weight of this wall in the mean over it and the walls before it (hiresx/rhs/wall_corners.py).
 KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const real *target, optional<const real *> share,
        const_state_field<1> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
@@ -41,10 +41,11 @@ KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const re
     scalar[p] = q[p] * own;
 }
 
-// Ghosts of in- and outflows: what leaves goes on by the quartic through five nodes, where it is not smooth by the cubic
-// through four, and is drawn back to the node where it jumps. What enters is what is given, or else repeats the node, slow
-// flow by the share of `entering_share` (continuation.h). A change above 1, the scale of a scalar, counts as 1; one of the
-// variable of a model of turbulence (`transported`) is relative to its own values. direction: see boundary/extrapolate.h
+// Ghosts of in- and outflows. Where gas leaves, s is continued by the quartic through five nodes, where it is not
+// smooth by the cubic through four, and where it jumps by the value of the node. Where gas enters, s is `target` or
+// else that of the node, in slow flow by the fraction `entering_share` (continuation.h). A change above 1, the scale of
+// a scalar, counts as 1. The change of a variable of a turbulence model (`transported`) is relative to its own values.
+// direction: sign of the grid line, 1 where it leads into the block.
 KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction,
        int transported, optional<const real *> target, const_work_field<3> m, const_state_field<gas_variables> q,
        state_field<1> scalar) {
@@ -72,9 +73,9 @@ KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     }
 }
 
-// Where a condition sets the rate of the density, that of rho s is changed with it, so that s changes as by convection.
-// hold: stores the rate of rho s less s rho_t in `held` behind the face; follow: adds it to the new s rho_t. Calling
-// follow twice has no further effect.
+// Where a condition sets the rate of the density, the rate of rho s is changed too, so that s changes as by convection.
+// scalar_hold stores the rate of rho s minus s rho_t in `held` behind the face. scalar_follow adds it to the new s
+// rho_t; a second call has no further effect.
 KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
        const_state_field<1> scalar,
        const_rate_field<1> r, const_rate_field<1> rate, rate_field<1> held) {
@@ -89,17 +90,17 @@ KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const_
     rate[p] = held[p - sn] + scalar[p] / q[p] * r[p];
 }
 
-// Nothing diffuses through a plane of symmetry or slip wall: the diffusive flux normal to it vanishes there and is odd, so
-// that the central differences add up to nothing.
+// Nothing diffuses through a plane of symmetry or slip wall: the normal diffusive flux vanishes there and is odd, so
+// that central differences conserve the scalar.
 KERNEL(scalar_closed, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     flux[p] = real(0);
     for (int l = 1; l <= ghost_layers; ++l) flux[p - (long long)l * sn] = -flux[p + (long long)l * sn];
 }
 
-// Nothing diffuses through the nodes of a no-slip wall. Behind them the diffusive flux is continued as a cubic. The
-// last ghost, which only the difference at the wall's node uses, is set such that the central differences conserve the
-// sum of wall_sums.h.
+// Nothing diffuses through the nodes of a no-slip wall (scalar_shut). Behind them the diffusive flux is continued as a
+// cubic (scalar_behind). The last ghost enters only the difference at the wall's node. Its value makes the central
+// differences conserve the sum of wall_sums.h.
 KERNEL(scalar_shut, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
     (void)sn;
     flux[o + (long long)i * s1 + (long long)j * s2] = real(0);
@@ -111,7 +112,7 @@ KERNEL(scalar_behind, int i, int j, int k, int o, int s1, int s2, int sn, work_f
     real ghosts[viscous_reach];
     extrapolated(at, 3, ghosts);
     for (int l = 0; l < viscous_reach; ++l) f[-(l + 1ll) * sn] = ghosts[l];
-    // the last ghost enters only the first value at half points, with the last weight of the difference
+    // The last ghost enters only the first value at half points, with the last weight of the difference.
     constexpr long long last = -viscous_reach;
     const real left = wall_sum([&](int h) { return derivative_flux<viscous_reach, real>([&](int l) { return at(h - 1 + l); }); });
     f[last * sn] = at(last) + left / central_weight<viscous_reach>(viscous_reach);

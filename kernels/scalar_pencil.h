@@ -1,6 +1,6 @@
-// Passive scalars in the CPU's pencils, behind the fluxes of the gas: `minus` holds these, and `plus` is free.
+// Passive scalars in the CPU's pencils, after the fluxes of the gas, which `minus` holds, mass first; `plus` is free.
 namespace pencil {
-// q, viscous_flux and sums (null for none), r: of scalar number `number`
+// q, viscous_flux, sums, r: of scalar `number`; viscous_flux and sums are null if there are none
 template <class From>
 HD void scalar(const Line &line, int number, From q, const work_real *viscous_flux, rate_real *r, rate_real *sums, int sd,
                int first) {

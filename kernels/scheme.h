@@ -1,5 +1,5 @@
-// What computes with the chosen numerical flux, weights and space. A boundary condition or a term that does so too
-// includes this header.
+// This header includes all that computes with the chosen numerical flux, weights and space. A boundary condition or a
+// term that also does so includes it.
 #include "half_point.h"
 #include "inviscid.h"
 #include "scalar.h"

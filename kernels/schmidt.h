@@ -1,4 +1,4 @@
-// One over the Schmidt number of the scalar n
+// One over the Schmidt number of scalar n
 #pragma once
 #if HX_SCALARS
 HD real over_schmidt(int n) {

@@ -1,19 +1,20 @@
-// What sensors of shocks (kernels/sensor/) have in common. Each is a template `Sensor` of the type of numbers. For every
-// direction `along(at, area)` is called, with the primitives at(s) of the nodes s = -nodes_beside..nodes_beside along it
-// and the area of node 0; `value(own, inverse_volume)`, with the primitives of node 0, is then what the sensor finds.
+// Common parts of the shock sensors (kernels/sensor/). Each of them is a template `Sensor` of the number type. For
+// every direction `along(at, area)` is called, with the primitives at(s) of the nodes s = -nodes_beside..nodes_beside
+// along it and the area of node 0. Then `value(own, inverse_volume)`, with the primitives of node 0, returns the
+// sensor.
 #if !HX_SENSORS
-// Of a flow without one: it finds nothing.
+// Without a shock sensor its value is 0.
 constexpr int nodes_beside = 1;
 template <class T> struct Sensor {
     template <class At> HD void along(const At &, const T *) {}
     HD T value(const Primitive<T> &, T) const { return T(real(0)); }
 };
 #else
-// The largest of quotients with positive denominators, with one division for all of them.
+// The largest of several quotients with positive denominators, with one division for all of them
 template <class T> struct Largest {
     T above = T(real(0)), below = T(real(1));
 
-    // How far a positive value is from the mean of those before and behind it, over the sum of all: 0 to 1.
+    // The absolute second difference of positive values over before + 2 at + after: 0 to 1
     HD void second_difference(T before, T at, T after) {
         const T sum = before + after, other = absolute(sum - real(2) * at), whole = sum + real(2) * at;
         const auto more = other * below > above * whole;
@@ -22,8 +23,8 @@ template <class T> struct Largest {
     HD T value() const { return above * reciprocal(below); }
 };
 
-// Divergence and curl of the velocity by differences of the next nodes, times twice the volume, and the square of the
-// largest area of a direction.
+// Divergence and curl of the velocity by differences of the neighbouring nodes, times twice the volume; widest: the
+// square of the largest area over the directions
 template <class T> struct Turning {
     T opening = T(real(0)), curl[3] = {T(real(0)), T(real(0)), T(real(0))}, widest = T(real(0));
 
@@ -41,7 +42,7 @@ template <class T> struct Turning {
         const T half = real(0.5) * inverse_volume;
         return half * half * (curl[0] * curl[0] + curl[1] * curl[1] + curl[2] * curl[2]);
     }
-    // The rate at which sound crosses a cell, in the direction in which that takes the least time.
+    // One over the time in which sound crosses the cell in the direction in which it takes the least time
     HD T crossing_rate(const Primitive<T> &own, T inverse_volume) const {
         return square_root(widest * gas_gamma * own.p * own.volume) * inverse_volume;
     }

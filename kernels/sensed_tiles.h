@@ -1,18 +1,20 @@
-// Which lines of the hybrid form have something to do, for GPUs. The shock sensor is above 0 somewhere in a tile
-// (split_march.h) of `sensed_planes` planes, or in fewer where a chunk of that kernel ends, if the field `sensed_tiles` is
-// true at the first node of these. Ghosts belong to no tile: their sensors are read.
+// Lines of the hybrid form on which the shock sensor is above 0 somewhere, for GPUs. The mark `sensed_tiles` at the
+// first node of a tile (split_march.h) of `sensed_planes` planes says whether the sensor is above 0 in that tile. Tiles
+// are shorter where a chunk of split_march ends. Ghosts belong to no tile, and their sensors are read.
 #ifndef HX_CPU
 constexpr int sensed_planes = 8;
 
-// The first one of the planes that share a mark with a plane of the chunk that begins at `begin`.
+// The first of the planes that share a mark with `plane`, in the chunk that begins at plane `begin`
 HD int first_sensed(int plane, int begin) { return plane - (plane - begin) % sensed_planes; }
 
 #if HX_SENSORS
-// Whether the sensor is above 0 at one of the nodes low..high-1 of line (i, j), of n nodes, or near them in one of their
-// tiles. s2: stride of j, sd: of the line; march: planes of a chunk. tiles, sensor: at node 0 of line (0, 0).
+// Whether the sensor is above 0 at one of the nodes low..high-1 of line (i, j), or at other nodes in one of their
+// tiles. n: nodes of the line; s2: stride of j; sd: stride along the line; march: planes of a chunk of split_march.
+// tiles, sensor: at node 0 of line (0, 0).
 HD bool senses_across(const mark *tiles, const work_real *sensor, int i, int j, int s2, int sd, int n, int low, int high,
                       int march) {
-    // Along the line tiles have `length` nodes, in periods of `period`: those along j rows, those along k planes.
+    // Along the line tiles have `length` nodes, and the pattern of tiles repeats after `period` nodes. Lines along j
+    // cross rows of tiles, lines along k cross planes.
     const bool along_k = sd > s2;
     const int length = along_k ? sensed_planes : HX_TILE_J, period = along_k ? march : HX_TILE_J;
     const int across = along_k ? j % HX_TILE_J : j % march % sensed_planes;

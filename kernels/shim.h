@@ -1,7 +1,7 @@
-// The part of CUDA that the kernels use, on a host compiler: with this header ahead, the CUDA text of every kernel
-// runs on the CPU, one thread of the grid after the other. There is nothing here to synchronise threads of a block.
+// The part of CUDA that the kernels use, for a host compiler. With this header the CUDA text of every kernel runs on
+// the CPU, one thread of the grid after the other. Threads of a block cannot synchronise.
 
-#define __global__ static  // called by its launcher alone: no second copy of it is compiled
+#define __global__ static  // only its launcher calls it, so that no second copy is compiled
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))

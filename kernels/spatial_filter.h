@@ -1,19 +1,19 @@
-// Explicit filters of the state in index space: along a line q - strength A q with A = (delta^m)^T S delta^m / 4^m, where
-// delta^m is the m-th difference of m + 1 nodes in a row and S a share of each of them between 0 and 1. A is symmetric
-// and positive semidefinite, at ends of lines too, where rows of nodes that would go on behind the end are left out.
-// Inside, with S = 1, it is the 2 m-th difference over (-4)^m: a wave of the phase k a node is multiplied with
-// 1 - strength sin(k/2)^(2 m), by the filters of Gaitonde and Visbal (AIAA Journal 38 (2000) 2103, Table 1) with
-// alpha_f = 0. Of a uniform flow all differences vanish to the bit. m = 3, 4, 5 make orders 6, 8 and 10.
+// Explicit filters of the state in index space. Along a line q becomes q - strength A q with A = (delta^m)^T S delta^m
+// / 4^m, where delta^m is the m-th difference of m + 1 successive nodes (a row) and S a share between 0 and 1 of each
+// row. A is symmetric and positive semidefinite. This holds also at the ends of lines, where rows that would extend
+// beyond the end are left out. Inside, with S = 1, A is the 2 m-th difference over (-4)^m: a wave of phase k per node
+// is multiplied by 1 - strength sin(k/2)^(2 m), as by the filters of Gaitonde and Visbal (AIAA Journal 38 (2000) 2103,
+// Table 1) with alpha_f = 0. All differences of a uniform flow are exactly 0. m = 3, 4, 5 give the orders 6, 8 and 10.
 #include "difference_rows.h"
 
 constexpr int widest_filter = ghost_layers < 5 ? ghost_layers : 5;
 
-// The share S of all rows.
+// S = 1 for all rows
 struct AllRows {
     template <class T> HD T share(long long, long long, int) const { return T(real(1)); }
 };
 
-// 1 - s, s the largest shock sensor (terms/shock_sensor.h) of the m + 1 nodes from `first`: no filter at shocks.
+// S = 1 - s, s the largest shock sensor (terms/shock_sensor.h) of the m + 1 nodes from `first` on: no filter at shocks.
 struct SmoothRows {
     const_work_field<1> sensor;
     template <class T> HD T share(long long first, long long sd, int m) const {
@@ -23,7 +23,7 @@ struct SmoothRows {
     }
 };
 
-// Adds scale 4^m A q of the node p along the direction of stride sd. ends: as of of_row.
+// Adds scale 4^m A q at node p along the direction of stride sd. ends: as in of_row.
 template <int m, class T, class Q, class Rows>
 HD void add_differences(Q q, Rows rows, T ends, long long p, long long sd, stride sv, T scale, T *sum) {
     const T none = T(real(0));
@@ -40,7 +40,7 @@ HD void add_differences(Q q, Rows rows, T ends, long long p, long long sd, strid
         T found = none;
         for (int n = 1; n <= m; ++n) {
             const T ahead = load<T>(q + v * sv + (p + n * sd)) - own, behind = load<T>(q + v * sv + (p - n * sd)) - own;
-            // values behind a face are not used, even if they are NaN
+            // Values behind a face are not used, even if they are NaN.
             const T first = select(weight[m + n] * weight[m + n] > none, weight[m + n] * ahead, none);
             const T second = select(weight[m - n] * weight[m - n] > none, weight[m - n] * behind, none);
             found = found + (first + second);
@@ -49,7 +49,7 @@ HD void add_differences(Q q, Rows rows, T ends, long long p, long long sd, strid
     }
 }
 
-// -strength A q, summed over the directions. reach: `ends` of each node along i, j and k.
+// change = -strength A q, summed over the directions. reach: `ends` of each node along i, j and k; half: m.
 template <class T, class Q, class Reach, class Change, class Rows>
 HD void filter_node(Q q, Reach reach, Rows rows, long long p, const long long *along, stride sv, int half,
                     real strength, Change change) {
@@ -74,7 +74,7 @@ VECTOR_KERNEL(filter_change, int i, int j, int k, int o, int sj, int sk, int di,
     filter_node<T>(q, reach, AllRows{}, p, along, sv, half, strength, change);
 }
 
-// The same of runs by the hybrid form, whose shocks it leaves alone.
+// The same for runs with the hybrid form: it does not filter shocks.
 VECTOR_KERNEL(filter_change_with_sensor, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<conserved_variables> q, const_work_field<3> reach, const_work_field<1> sensor, int half,
               real strength, rate_field<conserved_variables> change) {

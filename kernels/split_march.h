@@ -1,41 +1,43 @@
-// The split form of the inviscid terms (split.h) in all directions at once, for GPUs: a block of threads owns a tile of
-// columns, one for each thread, and marches along k. The nodes of a plane, with the ghosts of the tile along i and j, come
-// while those before it are computed, and become the variables of split_node once, in memory that the block shares.
-// Their pairs with the nodes on both sides along i and j are read there. Along k a thread keeps the nodes that it passed
-// there too, and in registers what their rates are so far: each pair is computed once.
+// The split form of the inviscid terms (split.h) in all directions at once, for GPUs. A block of threads owns a tile of
+// columns, one for each thread, and marches along k. The nodes of the next plane, with the ghosts of the tile along i
+// and j, are fetched while the current plane is computed. They are converted to the variables of split_node once, in
+// memory that the block shares, and their pairs along i and j are read from there. Along k a thread also keeps the
+// nodes that it has passed there, and their rates so far in registers: each pair along k is computed once.
 #if HX_SPLIT && !defined(HX_CPU)
-// Nodes of a tile with its ghosts along i and along j; without corners, the rows of the tile first.
+// Numbers of nodes: of a row of a tile with its ghosts along i, of all its rows, of its columns with their ghosts along
+// j, and of all nodes without corners. The rows of the tile are stored first.
 constexpr int march_row = HX_TILE_I + 2 * split_reach;
 constexpr int march_rows = march_row * HX_TILE_J;
 constexpr int march_columns = HX_TILE_I * HX_TILE_J + 2 * split_reach * HX_TILE_I;
 constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
-// Of a node that was passed; what a block keeps: two planes, with the areas along i and j, and the nodes that it passed.
+// Numbers kept of a passed node; of a plane, with the areas along i and j; of a block: two planes, and the passed
+// nodes.
 constexpr int march_passed = split_variables + 3;
 constexpr int march_plane = split_variables * march_nodes + 3 * march_rows + 3 * march_columns;
 constexpr int split_march_own = 2 * march_plane + split_reach * march_passed * HX_TILE_THREADS;
 static_assert(nodes_beside <= split_reach, "a sensor reads nodes that the split form brings");
 constexpr int split_march_blocks = sizeof(real) == 4 ? 3 : 2;
 
-// Where node (x, y) of a tile is among its nodes, and among its columns.
+// The place of node (x, y) of a tile among its nodes, and among its columns
 HD int march_place(int x, int y) {
     if (y >= 0 && y < HX_TILE_J) return y * march_row + x + split_reach;
     return march_rows + (y < 0 ? y + split_reach : y - HX_TILE_J + split_reach) * HX_TILE_I + x;
 }
 HD int march_column(int x, int y) { return (y + split_reach) * HX_TILE_I + x; }
 
-// What a tile whose first node is (i, j) of ni by nj takes of a plane.
+// The nodes of a plane that a tile reads. (i, j): first node of the tile, of ni by nj nodes.
 struct MarchTile {
     int i, j, ni, nj;
-    bool along_i, along_j;  // the directions that it has
+    bool along_i, along_j;  // whether there are fluxes along i and along j
 
-    // visit(x, y, with its area of direction i, of j) of a node that a thread brings, if there is one
+    // Calls visit(x, y, area_i, area_j) if node (x, y) is needed; area_i, area_j: whether its areas along i and j are.
     template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
         const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
         const bool area_i = ghosts && along_i && row && i + x < ni + split_reach;
         const bool area_j = ghosts && along_j && column && j + y < nj + split_reach;
         if ((column && row) || area_i || area_j) visit(x, y, area_i, area_j);
     }
-    // the same of its own node, and of its share of the ghosts
+    // The same for the node of a thread, and for its share of the ghosts
     template <class Visit> HD void bring(int thread, bool ghosts, const Visit &visit) const {
         node(thread % HX_TILE_I, thread / HX_TILE_I, ghosts, visit);
         constexpr int across = 2 * split_reach * HX_TILE_J, all = across + 2 * split_reach * HX_TILE_I;
@@ -49,7 +51,7 @@ struct MarchTile {
     }
 };
 
-// What memory keeps in another type than `real` is loaded where the rest has come.
+// Numbers that memory keeps in another type than `real` are loaded after the others have arrived.
 #ifdef HX_WORK_FP32
 #define MARCH_FETCH(to, from) (void)0
 #define MARCH_ARRIVE(to, from) to = load<real>(from)
@@ -58,14 +60,14 @@ struct MarchTile {
 #define MARCH_ARRIVE(to, from) (void)0
 #endif
 
-// The primitives of a node as split_node has it: variable v at node[v * apart].
+// The primitives of a node from the variables of split_node: variable v at node[v * apart]
 HD Primitive<real> march_state(const real *node, int apart) {
     const real rho = node[0];
     return {rho, node[apart], node[2 * apart], node[3 * apart], real(0.25) * node[4 * apart], reciprocal(rho)};
 }
 
-// change -= what leaves node 0 of a line for the `split_reach` nodes on both sides; `sensor` gets the direction of the line,
-// with those nodes that are in registers already. node(s, v), area(s, d): of node s.
+// Subtracts from `change` the fluxes out of node 0 of a line through its pairs with `split_reach` nodes on each side.
+// `sensor` reads the same line, as far as possible from registers. node(s, v), area(s, d): of node s.
 template <class Node, class Area>
 HD void split_gather(const Node &node, const Area &area, real *change, Sensor<real> &sensor) {
     real own[split_variables], through[3], ahead[split_variables], behind[split_variables], beyond[3], pair[gas_variables];
@@ -92,19 +94,19 @@ HD void split_gather(const Node &node, const Area &area, real *change, Sensor<re
     sensor.along(state, through);
 }
 
-// Columns of n nodes, in chunks of `chunk`: r = or -= F_{i+1/2} - F_{i-1/2} of the directions of which the strides di, dj,
-// dk are not 0. Of the hybrid form, all directions, the field `shock_sensor` (terms/shock_sensor.h) and where it is above 0
-// (sensed_tiles.h).
+// Marches along columns of n nodes, in chunks of `chunk`: r = or -= F_{i+1/2} - F_{i-1/2} for the directions whose
+// strides di, dj, dk are not 0. With the hybrid form, which takes all directions, it also stores the field
+// `shock_sensor` (terms/shock_sensor.h) and marks the tiles in which it is above 0 (sensed_tiles.h).
 TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
             const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first,
             const_work_field<HX_SENSORS> jacobian, real threshold, int smooth, real floor,
             work_field<HX_SENSORS> sensor, mark_field<HX_SENSORS> tiles) {
     BLOCK_MEMORY(memory, split_march_own);
-    PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes behind a thread's own, the nearest first
-    PRIVATE(real, through, 3);  // the area of its own node along k
-    PRIVATE(Sensor<real>, sensors, nodes_beside);  // of the nodes behind a thread's own, the nearest first, but for k
-    const int late = dk ? nodes_beside : 0;        // planes by which the last of the nodes that a sensor reads comes later
-    // of place `at` of plane now; areas of the directions i and j
+    PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes that a thread has passed, the nearest first
+    PRIVATE(real, through, 3);  // the area along k of a thread's node
+    PRIVATE(Sensor<real>, sensors, nodes_beside);  // of the nodes passed, the nearest first, without direction k
+    const int late = dk ? nodes_beside : 0;        // planes by which sensors lag, as they read nodes ahead
+    // node_at: variable v at place `at` of plane `now`; across, along: the areas along i and j there
     const auto node_at = [&](int now, int v, int at) -> real & { return memory[now * march_plane + v * march_nodes + at]; };
     const auto across = [&](int now, int d, int at) -> real & {
         return memory[now * march_plane + split_variables * march_nodes + d * march_rows + at];
@@ -112,7 +114,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     const auto along = [&](int now, int d, int at) -> real & {
         return memory[now * march_plane + split_variables * march_nodes + 3 * march_rows + d * march_columns + at];
     };
-    // of the node of a thread in the last of the planes whose numbers are the same modulo split_reach
+    // The node of a thread in the last plane with this `turn`, the number of the plane modulo split_reach
     const auto passed = [&](int turn, int v, int thread) -> real & {
         return memory[2 * march_plane + (turn * march_passed + v) * HX_TILE_THREADS + thread];
     };
@@ -145,7 +147,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
             }
             if (there && l >= begin - behind) {
                 real change[gas_variables] = {};
-                Sensor<real> found;  // in the end, with all directions, of the node `late` behind; its state is `centre`
+                Sensor<real> found;  // finally that of the node `late` planes behind, with state `centre`
                 Primitive<real> centre = march_state(&node_at(now, 0, at), march_nodes);
                 if (l >= begin && l < end) {
                     if (di)
@@ -175,7 +177,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                                 change[v] += weight * pair[v];
                             }
                         }
-                        const auto state = [&](int s) {  // of the node s from the one that is `late` behind
+                        const auto state = [&](int s) {  // of node s from the node `late` planes behind
                             const int back = nodes_beside - s;
                             if (back == 0) return march_state(own, 1);
                             if (back <= split_reach) return march_state(&passed(before(back), 0, thread), HX_TILE_THREADS);

@@ -1,12 +1,13 @@
-// The split and the hybrid form of the inviscid terms in the CPU's pencils (inviscid_pencil.h): a bundle of grid lines in
-// cache, pairs of nodes computed once. Where the sensor is 0 in all lanes of a pack nothing is interpolated.
+// The split and the hybrid form of the inviscid terms in the CPU's pencils (inviscid_pencil.h). A bundle of grid lines
+// is in cache, and each pair of nodes is computed once. Where the sensor is 0 in all lanes of a pack, nothing is
+// interpolated.
 #if HX_SPLIT && defined(HX_CPU)
 namespace pencil {
-constexpr int SPLIT_BUFFERED = split_variables + split_reach * gas_variables + HX_SENSORS;  // beside those of a Line
+constexpr int SPLIT_BUFFERED = split_variables + split_reach * gas_variables + HX_SENSORS;  // per node, beside a Line
 
 struct SplitLine {
     const Line &line;
-    real *nodes, *parts, *sensor;  // nodes as split_node has them; parts of split_parts, the first becomes the flux
+    real *nodes, *parts, *sensor;  // of split_node; of split_parts, the first of which becomes the flux
 
     SplitLine(Buffer &buffer, const Line &line) : line(line) {
         nodes = buffer.take(line.size * SPLIT_BUFFERED);
@@ -34,7 +35,7 @@ HD void split_nodes(const SplitLine &split) {
     }
 }
 
-// fluxes of the split form at h + 1/2, h = -1..n-1
+// Computes the fluxes of the split form at h + 1/2, h = -1..n-1.
 HD void split_fluxes(const SplitLine &split, const Ahead &ahead) {
     const Line &line = split.line;
     for (size_t e = line.node(-split_reach), end = line.node(line.n); e < end; e += W) {
@@ -57,10 +58,10 @@ HD pack share_at(const SplitLine &split, size_t e) {
     return hybrid_share<pack>([&](int s) { return load<pack>(split.sensor + e + s * split.line.B); });
 }
 
-// The two states at half points of which a pack has shares above 0; whether there are any.
+// Interpolates the two states at the half points of packs that have shares above 0. Returns whether there are any.
 HD bool hybrid_states(const SplitLine &split) {
     const Line &line = split.line;
-    const int B = line.B, behind = B == 1 ? W : B;  // where the pack begins that holds the half points behind these nodes
+    const int B = line.B, behind = B == 1 ? W : B;  // distance to the pack with the half points behind these nodes
     const size_t first = line.node(-1), last = line.node(line.n);
     const auto asked = [&](size_t e) { return e >= first && e < last && anywhere(share_at(split, e) > pack(real(0))); };
     bool any = false;
@@ -88,7 +89,7 @@ HD bool hybrid_states(const SplitLine &split) {
     return any;
 }
 
-// Fluxes become those of the hybrid form.
+// Turns the split fluxes into those of the hybrid form.
 HD void hybrid_fluxes(const SplitLine &split) {
     const Line &line = split.line;
     const int B = line.B;
@@ -122,7 +123,7 @@ static hx_shape split_sweep_parts(const_state_pointer q, const work_real *m, con
     return shape;
 }
 
-// As inviscid_sweep.
+// As inviscid_sweep, for the split and the hybrid form.
 CPU_KERNEL(split_sweep, long long begin, long long end, const_state_field<gas_variables> q, const_work_field<3> m,
            const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
            optional<const_work_field<gas_gradients>> viscous_flux, rate_field<gas_variables> r,

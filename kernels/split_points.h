@@ -1,10 +1,10 @@
-// The split and the hybrid form of the inviscid terms, a thread per point, one direction at a time. Arguments as in
-// inviscid.h.
+// The split and the hybrid form of the inviscid terms with a thread per point, one direction at a time. Arguments are
+// those of inviscid.h.
 //   decomposed plan: split_numerical_flux -> flux_difference
 //   fused plan: split_march.h, the sweeps of fused.h where there is a sensor, split_face_mass at walls
 #if HX_SPLIT
-// The split flux at half point 1/2 of the line through node p, and that of the hybrid. What is interpolated comes first:
-// both at a time would not fit the registers of a GPU.
+// split: the split flux at half point 1/2 of the line through node p; flux: the flux of the hybrid form. The
+// interpolated flux comes first, since both at a time would not fit the registers of a GPU.
 template <class T>
 HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
                       const work_real *fields, const work_real *sensor, T *split, T *flux) {
@@ -39,7 +39,7 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
 #endif
 }
 
-// half points -1..n-1
+// Range: half points -1..n-1.
 VECTOR_KERNEL(split_numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
               const_work_field<HX_SENSORS> sensor, work_field<gas_variables> flux) {
@@ -49,7 +49,7 @@ VECTOR_KERNEL(split_numerical_flux, int i, int j, int k, int o, int sj, int sk, 
     for (int v = 0; v < gas_variables; ++v) store(flux + v * sv + p, found[v]);
 }
 
-// nodes of a face: what face_mass does, where no fluxes are kept
+// Range: nodes of a face. Does the work of face_mass where no fluxes are stored.
 KERNEL(split_face_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
        const_work_field<HX_SENSORS> sensor, rate_field<1> sums) {

@@ -1,9 +1,9 @@
-// Sums and extremes of the whole flow for monitors. Columns run along j, so that neighbours along i share a
-// pack or a warp. A column is cut into pieces of `height` of its `nodes` nodes; the result of a piece is stored at
-// [quantity][piece][k][i], of `rows` k.
+// Sums and extremes of the whole flow for monitors. Columns run along j, so that neighbours along i share a pack or a
+// warp. A column is cut into pieces of `height` of its `nodes` nodes. The result of a piece is stored at
+// [quantity][piece][k][i], with `rows` planes k.
 #include "viscous.h"
 
-// sums of weight q, and if `both` those of other q behind them: 5 quantities each
+// Sums of weight times q, and with `both` the sums of `other` times q behind them: 5 quantities each
 VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
               int width, stride sv, const_state_field<gas_variables> q, const_field<1> weight, const_field<1> other,
               int both, real *partial) {
@@ -23,7 +23,7 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
         if (v < gas_variables || both) store(partial + (long long)v * columns + at, sum[v]);
 }
 
-// the variables whose extremes are searched: rho, u, v, w, p, T, Mach number
+// The variables whose extremes are searched: rho, u, v, w, p, T, Mach number
 constexpr int watched_variables = 7;
 template <class T> HD void watched(const_state_pointer q, long long p, stride sv, T *value) {
     T state[gas_variables];
@@ -34,7 +34,7 @@ template <class T> HD void watched(const_state_pointer q, long long p, stride sv
     value[6] = square_root((s.u * s.u + s.v * s.v + s.w * s.w) / temperature);
 }
 
-// the least value of each, then the largest of each; a NaN wins
+// The least value of each variable, then the largest of each; a NaN wins.
 VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
               int width, stride sv, const_state_field<gas_variables> q, real *partial) {
     T found[2][watched_variables];
@@ -54,9 +54,10 @@ VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int he
             store(partial + (long long)(watched_variables * f + v) * columns + at, found[f][v]);
 }
 
-// Of variable i the least and the largest of counts[part] <= 32 values of each of the `parts`, of which each has the rows
-// (2, variables, counts[part]) in `found` (parts, 2, variables, 32): best (2, variables), and the bounds up to which
-// others count as equal, by the share `tie` of the largest value or of `scales`.
+// For variable i, the least and the largest of counts[part] <= 32 values of each of the `parts`. found (parts, 2,
+// variables, 32): each part fills rows (2, variables, counts[part]). best (2, variables): these extremes. bounds (2,
+// variables): the values up to which others count as equal to them, within `tie` times the largest magnitude or, if
+// that is larger, scales[i].
 KERNEL(extreme_bounds, int i, int j, int k, int parts, const int *counts, double tie, const double *scales,
        const real *found, double *best, real *bounds) {
     double extreme[2] = {0.0, 0.0};
@@ -79,8 +80,8 @@ KERNEL(extreme_bounds, int i, int j, int k, int parts, const int *counts, double
     }
 }
 
-// the first j at which each is at most its first bound, and at least its second one (or no number); `nodes` where it is
-// nowhere in the piece of the column
+// The first j at which each variable is at most its first bound, then the first j at which it is at least its second
+// bound; NaN counts for both. `nodes` where there is no such j in the piece of the column.
 VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
               int width, stride sv, const_state_field<gas_variables> q, const real *bounds, real *partial) {
     T first[2][watched_variables];
@@ -102,8 +103,8 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
             store(partial + (long long)(watched_variables * f + v) * columns + at, first[f][v]);
 }
 
-// Row j of `column_places`: the least number among its nodes, of every threads-th column from i on; `nowhere` where there
-// are none. A node of the part has the number origin + (k whole_j + j) whole_i + i.
+// For row j of `column_places`: the least number among its nodes, over every threads-th column from i on, or `nowhere`
+// if there is none. Node (i, j, k) of the part has the number origin + (k whole_j + j) whole_i + i.
 KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, int rows, int width, double origin,
        int whole_i, int whole_j, double nowhere, const real *places, double *numbers) {
     double least = nowhere;
@@ -116,9 +117,10 @@ KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, 
     numbers[(long long)j * threads + i] = least;
 }
 
-// Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
-// last three divided by Re_c), p div u, (div u)^2, and where there is a model the tau_ij du_i/dx_j of its eddy viscosity.
-// w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
+// Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2
+// (the last three divided by Re_c), p div u, (div u)^2, and with a turbulence model tau_ij du_i/dx_j of its eddy
+// viscosity. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk: strides of the derivatives, as in
+// viscous_flux.
 VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height, int nodes,
               int rows, int columns, int width, stride sv, const_state_field<gas_variables> q,
               const_work_field<gas_gradients> w, const_work_field<9> m, const_work_field<1> jacobian,

@@ -1,8 +1,8 @@
 // The number types in memory, which may be less accurate than those of the arithmetic (docs/precision.md):
 //   stored_real  the state; with HX_DIFFERENCES as its differences from HX_REFERENCE
-//   work_real    metrics, Jacobian, and what kernels of one right-hand side leave to each other
-//   rate_real    r, the right-hand side
-// Loads make `real` of it, stores round. Where all are `real`, this is nothing but names for pointers to it.
+//  work_real    metrics, Jacobian, and fields that kernels of one right-hand side pass to each other
+//  rate_real    r, the right-hand side
+// Loads convert to `real`, stores round. Where all types are `real`, the names below are pointers to it.
 #ifdef HX_STORED_FP32
 typedef float stored_real;
 #else
@@ -18,14 +18,14 @@ typedef float rate_real;
 #else
 typedef real rate_real;
 #endif
-// wide: what sums of terms that cancel are made of, at least double
+// wide: the type of sums whose terms cancel, at least double
 #ifdef HX_EXTENDED
 typedef real wide;
 #else
 typedef double wide;
 #endif
 
-// As field and const_field.
+// As field and const_field, for these types
 template <int variables> using work_field = work_real *;
 template <int variables> using const_work_field = const work_real *;
 template <int variables> using rate_field = rate_real *;
@@ -64,8 +64,9 @@ typedef const real *const_state_pointer;
 template <int variables> using state_field = stored_real *;
 template <int variables> using const_state_field = const stored_real *;
 #else
-// The reference differs from variable to variable, so a place in the state knows its variable: v sv + p is taken apart
-// by the compiler into the variable v and the index, and a pointer to the state that is moved by it remembers v.
+// The reference differs between variables, so that an index into the state has to know its variable. `stride` makes v
+// sv + p a state_place, from which the compiler keeps the variable v apart from the index, and a pointer to the state
+// plus such a place is a state_row, which knows v.
 HD constexpr real reference(int variable) {
     constexpr real of[] = {HX_REFERENCE};
     return variable == 0 ? of[0] : variable == 1 ? of[1] : variable == 2 ? of[2] : variable == 3 ? of[3] : of[4];
@@ -107,7 +108,7 @@ struct state_value {
 HD real state_number(const float &kept, int variable) { return reference(variable) + real(kept); }
 HD state_value state_number(float &kept, int variable) { return {kept, variable}; }
 
-// From a number of variable `variable` on.
+// A pointer to a number of variable `variable`
 template <class Number> struct state_row {
     Number *p;
     int variable;
@@ -121,7 +122,7 @@ template <class Number> struct state_row {
     HD auto operator[](stride s) const { return state_number(p[s.apart], variable + 1); }
 };
 
-// As a kernel is given it: nothing but an address.
+// The state as a kernel's argument, which is only an address
 template <class Number> struct state_base {
     Number *p;
     state_base() = default;

@@ -1,8 +1,8 @@
-// Synthetic turbulence at inflows: random numbers on a lattice that moves with the convection velocity, smoothed by cubic
-// B-splines along its three axes and brought to unit variance, then to the Reynolds stresses by their Cholesky factor (the
-// digital filter of Klein, Sadiki & Janicka, J. Comput. Phys. 186, 2003, with the factor of Lund, Wu & Squires, J. Comput.
-// Phys. 140, 1998). The random numbers are a hash of lattice point and seed, so that no state is kept: a run that starts
-// again, or is cut otherwise, has the same numbers.
+// Synthetic turbulence at inflows. Random numbers on a lattice that moves with the convection velocity are smoothed by
+// cubic B-splines along its three axes and scaled to unit variance. The Cholesky factor of the Reynolds stresses then
+// gives them these stresses (the digital filter of Klein, Sadiki & Janicka, J. Comput. Phys. 186, 2003, with the factor
+// of Lund, Wu & Squires, J. Comput. Phys. 140, 1998). The random numbers are a hash of lattice point and seed, so that
+// no state is kept: a restarted run, or one with another decomposition, has the same numbers.
 #include "clock.h"
 
 // The finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014).
@@ -22,8 +22,8 @@ HD void lattice_numbers(int seed, int a, int b, int c, real *found) {
     for (int n = 0; n < 3; ++n) found[n] = real(size * ((double((x >> (21 * n)) & 0x1fffff) + 0.5) * share - 0.5));
 }
 
-// Values at the four lattice points -1, 0, 1, 2 of the cubic B-splines about them at `at` of [0, 1), over the root of the sum
-// of their squares.
+// Values at `at` in [0, 1) of the cubic B-splines about the lattice points -1, 0, 1, 2, over the root of the sum of
+// their squares, so that the variance is 1.
 HD void spline_shares(double at, real *share) {
     const double back = 1.0 - at, square = at * at, cube = square * at;
     const double value[4] = {back * back * back / 6.0, (4.0 - 6.0 * square + 3.0 * cube) / 6.0,
@@ -40,10 +40,11 @@ HD int wrapped(int at, int period) {
     return rest < 0 ? rest + period : rest;
 }
 
-// Point i of n. places[axis][point]: in units of the lattice; speed: of its motion along the first axis; periods: of the
-// other two, 0 for none. mean[5][point]: rho, u, v, w, p; root[6][point]: xx, yx, yy, zx, zy, zz of the Cholesky factor.
-// known[slot][point]: the lattice plane whose smoothed numbers planes[slot][3][point] hold, which move over the point and are
-// made anew when they come near. target[variable][point] takes the conservative state.
+// Point i of n. places[axis][point]: position in units of the lattice; speed: of the lattice along the first axis, in
+// these units; periods: of the other two axes, 0 for none. share: fraction of the step after the time of the clock.
+// mean[5][point]: rho, u, v, w, p; root[6][point]: xx, yx, yy, zx, zy, zz of the Cholesky factor. known[slot][point]:
+// the lattice plane whose smoothed numbers planes[slot][3][point] holds; a slot is computed again when the motion of
+// the lattice needs another plane. target[variable][point] takes the conservative state.
 KERNEL(synthetic_turbulence, int i, int j, int k, int n, int seed, double speed, int period1, int period2, double share,
        const double *clock, const double *places, const real *mean, const real *root, double *known, real *planes,
        real *target) {

@@ -17,8 +17,8 @@
 
 typedef long long integer;
 
-// `parts` parts of a kernel; `first`: the number of parts before them in the level; `weight`: the approximate cost of one
-// part, in points of a cheap kernel.
+// `parts` parts of a kernel; `first`: the number of parts before them in the level; `weight`: the approximate cost of
+// one part, in points of a cheap kernel.
 struct Call {
     void (*function)(const void *words, integer first, integer last);
     const void *words;
@@ -40,9 +40,9 @@ constexpr integer WORTH_WAKING = 4096, WORTH_SHARING = 1024, WORTH_TAKING = 256;
 constexpr double WORTHWHILE = 1.1;
 constexpr integer WINDOW = 10000000, SHORTEST_REST = 20000000, LONGEST_REST = 640000000;
 constexpr int CALLER = 1, WORKER = 2;  // bits that select sleeping threads
-constexpr int MOST = 4096;             // threads
-constexpr int MOST_PIECES = 1 << 16;   // of a level
-constexpr unsigned DONE = ~0u;         // pieces of no level
+constexpr int MOST = 4096;             // the largest number of threads
+constexpr int MOST_PIECES = 1 << 16;   // the largest number of pieces of a level
+constexpr unsigned DONE = ~0u;         // in place of the number of free pieces, after all levels
 
 // Does parts first..last-1 of a level; returns their weight.
 integer perform(const Level &level, integer first, integer last) {
@@ -80,9 +80,9 @@ void relax() {
 }
 
 struct ThreadPool {
-    // The generation of the level, and the number of its free pieces, or DONE after all levels. DONE is the last write of
-    // the thread that finishes them, as the caller continues when it sees it. A thread that decreases the number of free
-    // pieces owns a piece of this level, and the level stays until that piece is done.
+    // The generation of the level, and the number of its free pieces, or DONE after all levels. DONE is the last write
+    // of the thread that finishes them, as the caller continues when it sees it. A thread that decreases the number of
+    // free pieces owns a piece of this level, and the level stays until that piece is done.
     alignas(64) std::atomic<unsigned long long> tickets{0};
     alignas(64) std::atomic<integer> left{0};  // unfinished pieces of the level
     alignas(64) std::atomic<int> sleepers{0};
@@ -90,13 +90,13 @@ struct ThreadPool {
     std::atomic<int> threads{1};
     std::atomic<bool> busy{false};
     const Level *level = nullptr, *end = nullptr;
-    integer pieces = 0, starts[MOST_PIECES + 1];  // of the level: their number, and the first part of each
+    integer pieces = 0, starts[MOST_PIECES + 1];  // number of pieces of the level, and the first part of each
     pthread_t workers[MOST];
     int started = 0;
     std::atomic<integer> runs{0}, wakes{0};
-    // Since the last judgement: the time of shared work, the waiting time of the caller, the weight of the work, and the
-    // weight of the caller's part. Then the time until which the caller works alone, and the duration of the next such
-    // period.
+    // Since the last judgement: the time of shared work, the waiting time of the caller, the weight of the work, and
+    // the weight of the caller's part. Then the time until which the caller works alone, and the duration of the next
+    // such period.
     integer lasted = 0, waited = 0, weighed = 0, done = 0, alone_until = 0, rest = SHORTEST_REST;
 
     unsigned *generation() { return reinterpret_cast<unsigned *>(&tickets) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); }

@@ -7,11 +7,10 @@ template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynold
 }
 #endif
 
-// Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
-// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho), and the same of the eddy viscosity with its
-// own numbers; at least what the
-// variables of a model of turbulence spread by, and besides what these decay by: A direction with one node does not count:
-// active is a bit mask.
+// Spectral radii for the time step. inviscid: J sum_d (|U_d| + a |m_d|). viscous: J^2 sum_d |m_d|^2 times max(4/3,
+// gamma/Pr, 1/Sc) mu/(Re_c rho), and the same for the eddy viscosity with its own numbers. With a transported
+// turbulence model it is at least the radius by the diffusivities of the model's variables, and their decay rate is
+// added. active: bit mask of the directions with more than one node; the others do not count.
 template <class T>
 HD void spectral_radii(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *eddies,
                        long long p, stride sv, int active, real inverse_reynolds, T *inviscid, T *viscous) {
@@ -50,8 +49,8 @@ HD void spectral_radii(const_state_pointer q, const work_real *m, const work_rea
     (void)eddies;
 }
 
-// largest radii of each column along k, of `nodes` nodes and cut into pieces of `height`, piece k: partial[0 or 1][k][j][i],
-// `columns` in all
+// The largest radii of each column along k of `nodes` nodes, for pieces of `height` nodes. The radius r of piece k is
+// stored at partial[r][k][j][i]; `columns`: the number of entries for each r.
 VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int rows, int nodes, int height,
               stride sv, const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
               const_work_field<HX_EDDY_FIELDS> eddies, int active, real inverse_reynolds, int width, real *partial) {
@@ -61,14 +60,14 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
         T radius[2];
         spectral_radii<T>(q, m, jacobian, eddies, p, sv, active, inverse_reynolds, radius, radius + 1);
-        // a NaN wins, and stays: it must not hide
+        // A NaN wins, and stays, since it must not be hidden.
         for (int r = 0; r < 2; ++r)
             most[r] = select(either(radius[r] > most[r], radius[r] != radius[r]), radius[r], most[r]);
     }
     for (int r = 0; r < 2; ++r) store(partial + (long long)r * columns + ((long long)k * rows + j) * width + i, most[r]);
 }
 
-// local time step of every point
+// The local time step of every point
 KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, const_work_field<HX_EDDY_FIELDS> eddies, int active,
        real inverse_reynolds, real cfl, real viscous_cfl, field<1> dt) {

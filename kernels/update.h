@@ -28,8 +28,8 @@ VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, stride sv, sta
     advance<T>(q0, q, p, sv, rate, load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p), a, b, first);
 }
 
-// One stage of a scheme in Williamson's form (hiresx/time/low_storage.py): d = a d + dt J r, q = q + b d. The first stage
-// takes no d.
+// One stage of a scheme in Williamson's form (hiresx/time/low_storage.py): d = a d + dt J r, q = q + b d. The first
+// stage does not read d.
 VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, stride sv, stored_field<conserved_variables> d,
               state_field<conserved_variables> q, const_rate_field<conserved_variables> r,
               const_work_field<1> jacobian, const real *dt, int dt_stride, real a, real b, int first) {

@@ -2,7 +2,7 @@
 // separate program, compiled for time integrators that use vectors. Ghosts are not changed.
 #include "reduce.h"
 
-// y = a x + b y; where b is 0, whatever y holds.
+// y = a x + b y. With b = 0, y is not read.
 VECTOR_KERNEL(add_vectors, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<conserved_variables> x,
               field<conserved_variables> y, real a, real b) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -34,7 +34,7 @@ VECTOR_KERNEL(vector_to_state, int i, int j, int k, int o, int sj, int sk, strid
 }
 
 #ifdef HX_DIFFERENCES
-// As state_to_vector and vector_to_state, with what the storage of the state rounds away.
+// As state_to_vector and vector_to_state, with the rounding error of the stored state in `carry`.
 VECTOR_KERNEL(carried_state_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv,
               const_state_field<conserved_variables> q, const_stored_field<conserved_variables> carry,
               field<conserved_variables> x) {
@@ -55,8 +55,8 @@ VECTOR_KERNEL(carried_vector_to_state, int i, int j, int k, int o, int sj, int s
 }
 #endif
 
-// Per piece k of a column, of `height` of the `nodes` along k: the sum of the products of all variables, those of scalar
-// number n times weights[n].
+// For each piece k of a column, `height` of the `nodes` nodes along k, the sum of the products of all variables.
+// Products of scalar n are multiplied by weights[n].
 VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int rows, int nodes, int height, stride sv,
               const_field<conserved_variables> x, const_field<conserved_variables> y, const real *weights, int width,
               real *partial) {
@@ -71,8 +71,8 @@ VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int r
     store(partial + ((long long)k * rows + j) * width + i, sum);
 }
 
-// The same of x with vectors `first` to `first` + 7 of a basis, of `count` that are `apart` in memory: a sum for each of
-// them, of those beyond the last one 0.
+// The same for x and the vectors `first` to `first` + 7 of a basis of `count` vectors, which are `apart` in memory.
+// There is a sum for each of the 8 vectors, 0 beyond the last vector of the basis.
 constexpr int products_at_once = 8;
 VECTOR_KERNEL(basis_products, int i, int j, int k, int o, int sj, int sk, int rows, int nodes, int height, stride sv,
               long long apart, int first, int count, const real *basis, const_field<conserved_variables> x,
@@ -93,7 +93,7 @@ VECTOR_KERNEL(basis_products, int i, int j, int k, int o, int sj, int sk, int ro
         store(partial + m * (long long)columns + ((long long)k * rows + j) * width + i, sum[m]);
 }
 
-// x = x + the sum of the first `count` vectors of such a basis, times their weights
+// x = x + the sum of the first `count` vectors of such a basis, times their weights.
 VECTOR_KERNEL(add_basis, int i, int j, int k, int o, int sj, int sk, stride sv, long long apart, int count, const real *basis,
               const real *weights, field<conserved_variables> x) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;

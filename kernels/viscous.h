@@ -1,4 +1,4 @@
-// Viscous terms by the central difference of viscous_difference/ throughout (eqs 5 and 6 with the signs of tau and q
+// Viscous terms, all derivatives by the central difference `nodal_derivative` (eqs 5 and 6 with the signs of tau and q
 // corrected: energy flux u_i tau_ij - q_j, tau and q scaled by mu/Re_c):
 //   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
@@ -14,7 +14,7 @@ template <class T> HD void node_primitives(const_state_pointer q, long long p, s
         w[gas_gradients + n] = load<T>(q + (gas_variables + n) * sv + p) / s.rho;
 }
 
-// The same of every padded node
+// The same for every padded node
 VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, stride sv,
               const_state_field<conserved_variables> q, work_field<gradient_variables> w) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -23,10 +23,10 @@ VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, st
     for (int v = 0; v < gradient_variables; ++v) store(w + v * sv + p, own[v]);
 }
 
-// Inner nodes that go into ghosts at most
+// The most inner nodes from which ghosts are extrapolated
 constexpr int extrapolated_from = 5;
 
-// The ghosts -1, -2, ... of a polynomial of degree 1 to 4 through the inner nodes at(0), at(1), ... (Newton's form)
+// The ghosts -1, -2, ... on a polynomial of degree 1 to 4 through the inner nodes at(0), at(1), ... (Newton's form)
 template <class At> HD void extrapolated(const At &at, int degree, real *ghosts) {
     const real a = at(0), b = at(1), c = at(2), d = at(3);
     const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
@@ -37,8 +37,8 @@ template <class At> HD void extrapolated(const At &at, int degree, real *ghosts)
                         + real(l * (l + 1) * (l + 2) * (l + 3) / 24) * fourth;
 }
 
-// Ghosts of a physical face by polynomial extrapolation of degree 1 to 4 from its inner nodes, which turns the
-// central operator into a one-sided one there: for the primitives (those of w) and the normal viscous flux.
+// Ghosts of a physical face by polynomial extrapolation of degree 1 to 4 from its inner nodes, which turns the central
+// operator into a one-sided one there. It serves the primitives (w) and the normal viscous flux.
 KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int degree,
        work_field<1> w) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -55,12 +55,12 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
 
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
-// The eddy viscosity of a node over mu_ref, which is stored in the field `eddies` at p. coefficient: that of the node,
-// for models that have one. The width of the filter is the cube root of the cell's volume 1/J, in two dimensions the
-// square root of its area. Without a model the eddy viscosity is 0, and nothing is stored.
+// The field `eddies` holds the eddy viscosity over mu_ref. coefficient: that of the model at the node, if it has one.
+// The width of the filter is the cube root of the cell's volume 1/J, in two dimensions the square root of its area.
+// Without a model the eddy viscosity is 0, and nothing is stored.
 #if HX_EDDY_FIELDS
 #if HX_TRANSPORTED
-// Index-space derivative of the pressure along stride sd; behind walls the pressure is even, in accordance with its
+// Derivative of the pressure in index space along stride sd. Behind walls the pressure is even, in accordance with its
 // normal derivative.
 template <class T> HD T pressure_rate(const_state_pointer q, long long p, long long sd, stride sv) {
     return nodal_derivative<T>([&](int s) {
@@ -70,11 +70,11 @@ template <class T> HD T pressure_rate(const_state_pointer q, long long p, long l
     });
 }
 
-// The first of the variables that the model transports among those of gradients, and among the scalars
+// The number of the first variable that the model transports, among the variables of gradients and among the scalars
 constexpr int first_transported = gradient_variables - HX_TRANSPORTED;
 constexpr int transported_scalar = scalar_variables - HX_TRANSPORTED;
 
-// The node of the model with primitives `own`
+// The input of the model at a node with primitives `own`
 template <class T>
 HD TransportedNode<T> transported_node(const T *own, T (*gradient)[3], T rho, T distance, real inverse_reynolds) {
     TransportedNode<T> node;
@@ -85,8 +85,9 @@ HD TransportedNode<T> transported_node(const T *own, T (*gradient)[3], T rho, T 
     node.inverse_reynolds = inverse_reynolds;
     return node;
 }
-// Keeps mu_t over mu_ref, and what changes rho s besides convection and diffusion, sv apart. slope: that of the variables
-// of the model, limited as it asks; density_rate: grad rho.
+// Stores mu_t over mu_ref, and the sources of the variables of the model, with stride sv: all that changes rho s
+// besides convection and diffusion. slope: gradients of these variables, limited as the model asks; density_rate: grad
+// rho.
 template <class T>
 HD void keep_transported(const TransportedNode<T> &node, T (*slope)[3], const T *density_rate, stride sv,
                          work_real *eddies, work_real *source) {
@@ -117,11 +118,12 @@ HD T keep_eddies(T (*gradient)[3], T rho, T jacobian, int directions, real inver
 #endif
 HD int directions_of(int di, int dj, int dk) { return (di != 0) + (dj != 0) + (dk != 0); }
 
-// Stresses, energy flux without its sign and viscosity of a node with primitives `own` and their Cartesian gradients.
+// At a node with primitives `own` and their Cartesian gradients: the stresses, the energy flux u_i tau_ij - q_j (ex,
+// ey, ez) and the viscosity mu.
 template <class T> struct ViscousStress {
     T xx, yy, zz, xy, xz, yz, ex, ey, ez, mu;
 #if HX_EDDY_FIELDS
-    T laminar, eddy;  // of which mu is the sum
+    T laminar, eddy;  // their sum is mu
 #if HX_TRANSPORTED
     T transported[HX_TRANSPORTED];  // diffusivities of the variables of the model
     HD T diffusivity(int n) const {
@@ -141,7 +143,7 @@ template <class T> struct ViscousStress {
 #endif
 };
 
-// eddies: the eddy viscosity over mu_ref, without effect where there is no model
+// eddies: the eddy viscosity over mu_ref, which has no effect without a model
 template <class T>
 HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, real inverse_reynolds) {
     ViscousStress<T> s;
@@ -164,7 +166,7 @@ HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, rea
     return s;
 }
 
-// The viscous fluxes through the area vector a, written to gradient_variables places that are sv apart.
+// The viscous fluxes through the area vector a, written to gradient_variables places with stride sv.
 template <class T>
 HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[3], stride sv, work_real *target) {
     store(target, a[0] * s.xx + a[1] * s.xy + a[2] * s.xz);
@@ -176,9 +178,9 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
                                    * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
 }
 
-// Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z, energy and
-// the scalars.
-// di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
+// Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z,
+// energy and the scalars. di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is
+// then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
               real inverse_reynolds, const_state_field<HX_EDDY_FIELDS * conserved_variables> q,
@@ -188,7 +190,7 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
               work_field<HX_EDDY_FIELDS> eddies,
               work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    // prefetch of the next row on a CPU, whose hardware does not prefetch so many arrays
+    // Prefetches the next row on a CPU, whose hardware does not prefetch so many arrays.
     for (int v = 0; v < 9; ++v) expect_read<T>(m + v * sv + p + sj);
     for (int v = 0; v < 3 * gradient_variables; ++v) expect_write<T>(flux + v * sv + p + sj);
     T area[3][3], gradient[gradient_variables][3], own[gradient_variables];
@@ -208,7 +210,7 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
     const T rho = load<T>(q + p), over_p = gas_gamma / (rho * own[3]);
     const T xi = pressure_rate<T>(q, p, (long long)di, sv) * scale, eta = pressure_rate<T>(q, p, (long long)dj, sv) * scale,
             zeta = pressure_rate<T>(q, p, (long long)dk, sv) * scale;
-    T density_rate[3];  // of rho = gamma p/T, with the gradient of T that walls know
+    T density_rate[3];  // of rho = gamma p/T, by the gradient of T that conditions at walls determine
     for (int c = 0; c < 3; ++c) {
         const T of_pressure = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
         density_rate[c] = rho * (of_pressure * over_p - gradient[3][c] / own[3]);
@@ -256,7 +258,8 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         store_viscous_flux(area[d], stress, gradient, sv, flux + gradient_variables * d * sv + p);
 }
 
-// `sum`, and over the directions with a stride the derivatives of the viscous flux, whose component along i is at `f`.
+// `sum` plus the derivatives of the viscous flux over the directions with a stride. f: the component of the flux along
+// i.
 template <class T> HD T with_viscous_rates(T sum, const work_real *f, int di, int dj, int dk, stride sv) {
     const work_real *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
     if (di != 0) sum = sum + nodal_derivative<T>([&](int s) { return load<T>(f + s * di); });
@@ -265,7 +268,8 @@ template <class T> HD T with_viscous_rates(T sum, const work_real *f, int di, in
     return sum;
 }
 
-// r += sum over the directions with a stride of the derivative of the viscous flux, in all but the density
+// r += the sum over the directions with a stride of the derivatives of the viscous flux, in all variables but the
+// density
 VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<3 * gradient_variables> flux, rate_field<conserved_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -275,7 +279,7 @@ VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, in
     }
 }
 
-// Ghosts of the normal viscous flux behind a plane of symmetry: normal momentum even, the rest odd.
+// Ghosts of the normal viscous flux behind a plane of symmetry: normal momentum is even, the rest odd.
 KERNEL(viscous_reflect, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
        work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

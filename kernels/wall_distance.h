@@ -1,6 +1,6 @@
-// The distance of every node to the nearest facet of the walls: triangles, of which two or three corners may coincide
-// (segments of plane grids, points of columns). Boxes of facets lie in the order of a walk through their tree, each with
-// the number of the box to go on with where nothing in it can be nearer (skip). Computed in double: it is done once.
+// The distance of every node to the nearest facet of the walls. Facets are triangles, of which two or three corners may
+// coincide (segments of plane grids, points of columns). Boxes of facets lie in the order of a walk through their tree.
+// skip[box]: the next box where nothing in this box can be nearer. Computed in double, since it is done once.
 
 struct Vector3 {
     double x, y, z;
@@ -11,7 +11,7 @@ HD Vector3 cross(Vector3 a, Vector3 b) {
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
 
-// Squared distance of the point at `to_point` from the beginning of an edge to this edge
+// Squared distance of a point to an edge; to_point: the vector from the beginning of the edge to the point
 HD double square_to_edge(Vector3 to_point, Vector3 edge) {
     const double length = dot(edge, edge);
     double share = length > 0.0 ? dot(to_point, edge) / length : 0.0;
@@ -45,9 +45,9 @@ HD double square_to_box(const double *point, const double *b) {
     return sum;
 }
 
-// wall_distance: the lesser of what it was and the distance of the node moved by `motion` (rotation by rows, translation).
-// nodes[3][k][j][i]: coordinates; bounds[box][6]; leaves[box][2]: first facet of a box without boxes in it, and behind its
-// last one (the same: it has boxes); corners[facet][9]
+// distance: the lesser of its former value and the distance of the node moved by `motion` (rotation by rows,
+// translation). nodes[3][k][j][i]: coordinates; bounds[box][6]; leaves[box][2]: the first facet of a box that contains
+// no boxes, and the one behind its last facet (equal numbers: the box contains boxes); corners[facet][9].
 KERNEL(wall_distance, int i, int j, int k, int o, int sj, int sk, int width, int height, int points, const double *nodes,
        const double *motion, int boxes, const double *bounds, const int *skip, const int *leaves, const double *corners,
        work_field<1> distance) {

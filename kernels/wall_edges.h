@@ -1,13 +1,13 @@
 // Conservation of mass where a slip wall continues as a no-slip wall on the same face. The mass that flows along the
-// face leaves nodes with the weight one half on the face, and enters nodes with the weights of wall_sums.h. The
-// difference is added to the no-slip wall's node beside the edge, so that the sum is conserved. Over the node's volume
-// it is of the size of the shear rate of the mass flux: at the edge, where the flow has a singularity, all errors are
-// of that order or larger.
+// face leaves the nodes before the slip wall with the weight one half on the face, and enters nodes before the no-slip
+// wall with the weights of wall_sums.h. The difference is added to the no-slip wall's node beside the edge, so that the
+// sum is conserved. Divided by the node's volume it is of the size of the shear rate of the mass flux: at the edge,
+// where the flow has a singularity, all errors are of that order or larger.
 #include "scheme.h"
 #include "wall_sums.h"
 
-// The mass flux at half point 1/2 of the line from node p on, as the sweeps have it, which keep none of their fluxes;
-// area: the corrected area vector there. fields, sensor: what the flux reads.
+// The mass flux at half point 1/2 of the line from node p, computed as in the sweeps, which store none of their fluxes.
+// area: receives the corrected area vector there; fields, sensor: what the flux reads.
 HD real mass_flux_at(const_state_pointer q, const work_real *m, const work_real *fields, const work_real *sensor,
                      long long p, long long sd, stride sv, real *area) {
     auto area_at = [&](int s, int d) { return load<real>(m + d * sv + p + s * sd); };
@@ -48,10 +48,10 @@ HD real mass_flux_at(const_state_pointer q, const work_real *m, const work_real 
     return flux[0];
 }
 
-// Nodes i of the no-slip wall along its edge, s1 apart; sn leads away from the wall, sd, positive, along the face and
-// across the edge; upper: whether the slip wall is there, and not behind. m: area vectors of that direction. Mass has
-// the velocity and the enthalpy of its node, and its scalars. What the velocity of a wall that is not at rest carries is
-// left out, as in no_slip_mass.
+// Nodes i of the no-slip wall along its edge. s1: stride along the edge; sn: away from the wall; sd, positive: along
+// the face and across the edge; upper: whether the slip wall lies in the direction of sd, else against it; m: area
+// vectors of that direction. The mass has the velocity, the enthalpy and the scalars of its node. The mass that the
+// velocity of a moving wall carries is left out, as in no_slip_mass.
 KERNEL(wall_edge, int i, int j, int k, int o, int s1, int sn, int sd, int upper, stride sv, real u, real v, real w,
        const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
        const_state_field<conserved_variables> q, rate_field<conserved_variables> r) {

@@ -1,8 +1,8 @@
 // Common parts of the nonlinear weights. A header of weights/ gives
-//   template <int stencils, int differences, class T>
-//   HD void nonlinear_weights(const T *d, const T *beta3, T tau3, T *a)
-// d are the differences of neighbours along the stencil of the interpolation, beta3 three times the smoothness of each of
-// its smaller stencils, tau3 three times the global smoothness tau. a[k] returns the ratio of the weight of small stencil k
+//  template <int stencils, int differences, class T>
+//  HD void nonlinear_weights(const T *d, const T *beta3, T tau3, T *a)
+// d: the differences of neighbours along the stencil of the interpolation; beta3: three times the smoothness of each
+// small stencil; tau3: three times the global smoothness tau. a[k] returns the ratio of the weight of small stencil k
 // to its ideal weight, up to a common factor.
 
 // Sets a[k] to the product of all x except x[k], the numerators of quotients 1/x[k] over a common denominator.

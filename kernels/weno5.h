@@ -9,7 +9,7 @@ template <class T> HD void smoothness3(T d1, T d2, T d3, T d4, T *beta3) {
     beta3[2] = d4 * (real(4) * d4 - real(11) * d3) + real(10) * d3 * d3;
 }
 
-// The weights over the ideal ones.
+// The ratios a of the weights to the ideal weights, up to a common factor
 template <class T> HD void weights_of_five(T d1, T d2, T d3, T d4, T *a, T &ends) {
     const T d[4] = {d1, d2, d3, d4};
     T beta3[3];
@@ -18,7 +18,8 @@ template <class T> HD void weights_of_five(T d1, T d2, T d3, T d4, T *a, T &ends
     nonlinear_weights<3, 4>(d, beta3, absolute(beta3[0] - beta3[2]), a);
 }
 
-// `ends` is the sum of the outer two 3 beta_k, between 0.73 and 13.3 times that of the squares of the differences.
+// left, right: increments over c_i. ends: the sum of the outer two 3 beta_k, between 0.73 and 13.3 times the sum of the
+// squares of the differences.
 template <class T> HD void interpolate_both(T d1, T d2, T d3, T d4, T &left, T &right, T &ends) {
     T a[3];
     weights_of_five(d1, d2, d3, d4, a, ends);
@@ -32,8 +33,8 @@ template <class T> HD void interpolate_both(T d1, T d2, T d3, T d4, T &left, T &
     left = (a0 * lA + a1 * lB + a[2] * lC) * (sum_right * inverse);
 }
 
-// The left-biased value alone, for the original scheme: c^-_{i+1/2} - c_i. The right-biased value at the same half point
-// is the mirror image: call this function with the differences reversed and negated.
+// The left-biased value alone, for the original scheme: c^-_{i+1/2} - c_i. The right-biased value at the same half
+// point is the mirror image: call this function with the differences reversed and negated.
 template <class T> HD T interpolate_one(T d1, T d2, T d3, T d4, T &ends) {
     T a[3];
     weights_of_five(d1, d2, d3, d4, a, ends);

@@ -5,8 +5,8 @@
 // increment over c_i keeps a uniform field exact. All betas integrate over [i-1/2, i+1/2].
 //
 // tau = |beta_6 - (beta_0 + 6 beta_1 + beta_2)/8| is of sixth order, beta_6 being the smoothness of the polynomial
-// through all six nodes. For interpolants through values at nodes this sum has the same term f' f''' h^4/12 as beta_6; for
-// interpolants of cell averages the sum would be (beta_0 + 4 beta_1 + beta_2)/6.
+// through all six nodes. For interpolants through values at nodes this sum has the same term f' f''' h^4/12 as beta_6;
+// for interpolants of cell averages the sum would be (beta_0 + 4 beta_1 + beta_2)/6.
 #include "weno5.h"
 #include "weno7.h"
 

@@ -1,4 +1,4 @@
-// Halos of arrays that are kept as work_real where the state is not (exchange.h).
+// Exchange of halos (exchange.h) for arrays that are stored as work_real where the state has another type
 #include "signals.h"
 #include "halo_rows.h"
 
@@ -22,7 +22,7 @@ KERNEL(rotate_work_vectors, int i, int j, int k, const int *at, work_real *targe
     rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
 }
 
-// As in signals.h.
+// The following kernels are as in signals.h.
 KERNEL(pack_signalled_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
        long long source_sv, work_real *buffer, long long turn_reals, int variables, real sign, const long long *count) {
     work_real *now = buffer + (count[SIGNALS_RAISED] + 1) % 2 * turn_reals;

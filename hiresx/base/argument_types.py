@@ -22,8 +22,8 @@ def check_types(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Return a function that checks its arguments against the annotations of `function` and then calls it. Texts,
     numbers, paths, functions, lists of texts or numbers, dictionaries, and objects and lists of objects of a class of
     this package are checked; arguments with other annotations are not. The returned function raises HiresxError, with
-    the name of the argument, for an argument of another type, for a missing one and for one that `function` does not
-    have."""
+    the name of the argument, for an argument of another type, for a missing argument and for one that `function` does
+    not have."""
     signature = inspect.signature(function)
     what = function.__qualname__.removesuffix(".__init__")
     names = ", ".join(name for name in signature.parameters if name != "self")

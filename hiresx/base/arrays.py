@@ -62,9 +62,9 @@ def prime_factors(number: int) -> list[int]:
 
 
 def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted means (p,) of `values` (nodes,). Mean number n is the sum over m of weights[m, n]
-    values[nodes[m, n]]. `nodes`: indexes into `values` (m, p). `weights`: (m, p), with the sum 1 over m. The terms are
-    added in the order of m."""
+    """Return the weighted means (p,) of entries of `values` (n,): mean number q is the sum over m of weights[m, q]
+    values[nodes[m, q]]. `nodes`: integer indexes into `values`, (count, p). `weights`: (count, p), with the sum 1 over
+    the first axis. The terms are added in the order of m."""
     # The terms are added in a fixed order: the order of NumPy's own sum depends on the number of points.
     total = values[nodes[0]] * weights[0]
     for node, weight in zip(nodes[1:], weights[1:], strict=True):

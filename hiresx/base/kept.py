@@ -29,15 +29,15 @@ class Kept:
     def together(
         self, places: Sequence[tuple[Hashable, tuple[Any, ...]]], make: Callable[[list[int]], Sequence[T]]
     ) -> list[T]:
-        """Return the cached result for each pair (key, objects) in `places`. Results that are not in the cache are
-        computed by one call of `make`: it gets the list of their indexes in `places`, and returns their results in this
-        order."""
+        """Return the cached results for `places`, pairs of a key and a tuple of the objects from which a result is
+        computed. All results that are not in the cache are computed by one call of `make`: it gets the list of the
+        indexes of these pairs in `places`, and returns their results in this order."""
         missing = [n for n, place in enumerate(places) if place not in self._used and place not in self._given]
         made = dict(zip(missing, make(missing), strict=True)) if missing else {}
         return [self(*place, partial(made.__getitem__, n)) for n, place in enumerate(places)]
 
     def with_all_of(self, there: Collection[Any]) -> Results:
-        """Return those results of this cache that were computed only from objects in `there`. A new instance takes them
-        as its argument `given`."""
+        """Return those results of this cache all of whose objects are in `there`, for a new instance of this class,
+        which takes them as its argument `given`."""
         known = frozenset(there)
         return {place: result for place, result in self._used.items() if known.issuperset(place[1])}

@@ -7,12 +7,13 @@ from hiresx.errors import HiresxError
 
 
 def install_command(extra: str) -> str:
-    """Return what a user does to install the optional libraries `extra`, one of those in pyproject.toml."""
+    """Return the shell command by which a user installs the optional libraries called `extra`, a name such as "mpi"
+    under [project.optional-dependencies] in pyproject.toml."""
     return f"pip install '.[{extra}]' in the clone of HiresX"
 
 
 def import_or_none(name: str) -> ModuleType | None:
-    """Return the module `name`, or None if it is not installed or cannot be imported."""
+    """Import and return the module `name`; return None if it is not installed or cannot be imported."""
     try:
         return importlib.import_module(name)
     except Exception:

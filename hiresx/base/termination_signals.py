@@ -100,8 +100,8 @@ class Requests:
             self.signal = number
 
     def act(self) -> None:
-        """Raise KeyboardInterrupt or Terminated for the signal in `agreed`, which all ranks have received. Do nothing
-        if there is none."""
+        """Raise KeyboardInterrupt (for SIGINT) or Terminated (for other signals) if all ranks have agreed to act on a
+        signal (`agreed`). Do nothing if there is none."""
         if self.agreed is None:
             return
         error: Any = KeyboardInterrupt() if self.agreed == signal.SIGINT else Terminated(self.agreed)
@@ -112,7 +112,7 @@ class Requests:
 @contextmanager
 def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Return a context manager for printing that suppresses the error if the terminal or the reading end of the pipe
-    was closed, and calls `lost` instead."""
+    was closed, and calls `lost` instead, by default a function that does nothing."""
     try:
         yield
     except Terminated:

@@ -86,8 +86,8 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     """Yield the path of an empty temporary file in the folder of `path`, to write to. At the end of the context the
     temporary file is flushed to the disk and renamed to `path`.
 
-    After an error, or if `keep` is false, it is removed and `path` is unchanged. An OSError is raised unchanged. Raises
-    HiresxError if `path` is a device, a pipe or a socket, which must not be replaced by a file.
+    After an error, or if `keep` is false, the temporary file is removed and `path` is unchanged. An OSError is raised
+    unchanged. Raises HiresxError if `path` is a device, a pipe or a socket, which must not be replaced by a file.
     """
     path = Path(path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -108,9 +108,9 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
-    """Yield the path of a temporary file that replaces the file `path` at the end of the context; after an error it is
-    removed and `path` is unchanged. An OSError becomes a HiresxError that names `path`. `parents`: whether missing
-    folders are created."""
+    """Yield the path of a temporary file that replaces the file `path` at the end of the context; after an error the
+    temporary file is removed and `path` is unchanged. An OSError becomes a HiresxError that names `path`. `parents`:
+    whether missing folders are created."""
     with naming_errors(path):
         if parents:
             Path(path).parent.mkdir(parents=True, exist_ok=True)

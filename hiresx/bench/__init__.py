@@ -21,11 +21,11 @@ def run(
     """Measure the speed of the right-hand side on `backend`, for blocks of `points`^3 nodes, and return the results.
     Every time is a median of `repeats` measurements.
 
-    `threads`: numbers of threads to measure with on a CPU, by default one and all. `precisions`: the names of the
-    floating-point precisions. `start_up`: whether to measure also the times of a first run with an empty kernel cache,
-    and of later runs. The result is a dictionary with `rhs` (a dictionary for each measurement), `start_up` (seconds),
-    and facts about software and machine. The rates are stored for the estimates of `hiresx check`. Raises HiresxError
-    for too few points, and the errors of `hiresx.device.backend`.
+    `threads`: numbers of threads to measure with on a CPU, None: one, and as many as there are cores. `precisions`: the
+    names of the floating-point precisions. `start_up`: whether to measure also the times of a first run with an empty
+    kernel cache, and of later runs. The result is a dictionary with `rhs` (a dictionary for each measurement),
+    `start_up` (seconds), and facts about software and machine. The rates are stored for the estimates of `hiresx
+    check`. Raises HiresxError for too few points, and for a backend that is unknown or not available.
     """
     from hiresx.bench import rhs
     from hiresx.bench.results import header

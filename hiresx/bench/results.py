@@ -8,8 +8,8 @@ from typing import Any
 
 
 def header(kind: str) -> dict[str, Any]:
-    """Return the entries with which every stored result of a benchmark begins, as a dictionary: `kind`, `date` (UTC),
-    `command`, `versions` of the software, and `hardware` without the host name."""
+    """Return the entries with which every stored result of a benchmark begins, as a dictionary: `kind` (the name of the
+    benchmark), `date` (UTC), `command`, `versions` of the software, and `hardware` without the host name."""
     from hiresx.output.saved.machine_record import hardware, versions
 
     found = hardware()

@@ -34,8 +34,8 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
-    """Return the numbers of threads to measure with on the backend `device`: `asked`, or one and all cores if it is
-    None. The result is [None] for a backend without threads."""
+    """Return the numbers of threads to measure with on the backend `device`: `asked`, or one and the number of its
+    threads (by default all cores) if `asked` is None or empty. The result is [None] for a backend without threads."""
     if not hasattr(device, "threads"):
         return [None]
     return list(asked) if asked else sorted({1, device.threads})
@@ -43,8 +43,8 @@ def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
 
 @contextmanager
 def only(device: Any, count: int | None) -> Iterator[None]:
-    """Return a context manager inside which kernels of the backend `device` run with `count` threads. If `count` is
-    None nothing changes."""
+    """Return a context manager inside which kernels of the backend `device` run with `count` threads; afterwards with
+    as many as before. If `count` is None, nothing changes."""
     if count is None:
         yield
         return
@@ -118,7 +118,7 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
 
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the measured speed of `solver`: the number of nodes times time steps per second of the `clock`. As many
-    complete time steps are measured as take about `seconds`."""
+    complete time steps are measured as take about `seconds`. `clock`: a function that returns the time in seconds."""
 
     def seconds_of(count: int) -> float:
         began = clock()

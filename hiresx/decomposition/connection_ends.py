@@ -38,8 +38,9 @@ class ConnectionEnds:
         }
 
     def outside(self, b: int, face: str, range_: Range) -> list[Range]:
-        """Return the nodes of a part of a block face without the nodes at which a connection ends, as disjoint
-        half-open index ranges (i, j, k). `b`: the number of the block. `range_`: half-open index ranges of the part."""
+        """Return the nodes of the part `range_` of a block face that are not in a face cell at which a connection ends,
+        as disjoint half-open index ranges (i, j, k). `b`: the number of the block. `face`: its face, such as "imin".
+        `range_`: half-open index ranges."""
         free = np.ones(self._shape((b, face)), bool)
         if (b, face) in self._cells:
             cells, holder = self._cells[b, face], self._holder[b, face]
@@ -49,8 +50,8 @@ class ConnectionEnds:
     def given_to_walls(self, placed: Sequence[PlacedCondition]) -> tuple[list[Connection], list[PlacedCondition]]:
         """Transfer nodes at which a connection ends beside a wall of the same face from the connection to the wall.
         Returns the connections without these nodes, and the conditions with them. A node stays with the connection if
-        the connection ends there in the donor block, too, but not beside a wall. If a node is beside two walls, the
-        first one has it.
+        the connection also ends at the coincident node of the donor block, but not beside a wall. A node beside two
+        walls is given to the first of them.
 
         `placed`: the conditions of the face nodes that are not connected, as (block number, face, half-open index
         ranges i, j, k, condition)."""

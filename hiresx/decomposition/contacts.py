@@ -46,7 +46,8 @@ def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, in
 
 
 def boxes(parts: Sequence[Part]) -> Boxes:
-    """Return arrays with the boxes of nodes and the block numbers of `parts`, in the same order."""
+    """Return the boxes of nodes of `parts` and the numbers of their blocks as arrays (`Boxes`), in the order of
+    `parts`."""
     whole = np.array([part.whole for part in parts], dtype=np.int64)
     return Boxes(whole, np.array([part.box for part in parts], dtype=np.int64).reshape(-1, 3, 2))
 

@@ -26,8 +26,8 @@ AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | GhostLayers]:
     """Return the coordinates x, y, z of every block including its ghost nodes: float64 arrays (nk + 2 halo, nj + 2
-    halo, ni + 2 halo), in reference lengths. All three directions have ghosts, also those with a single node; `halo` is
-    the number of ghost layers of the decomposition.
+    halo, ni + 2 halo), in units of the length scale L. All three directions have ghosts, also those with a single node;
+    `halo` is the number of ghost layers of the decomposition.
 
     Where a ghost node lies:
     - behind a connection: at the position of its donor node, moved by the motion of the connection;
@@ -44,8 +44,8 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     corners are nodes behind a connection if there is one. Therefore a block that is cut has the same ghosts as the
     whole block. Several connections may lead to different nodes (at an edge where 3 or 5 blocks meet, or at the end of
     a C-grid's cut). Then a connection whose two sides do not share nodes has priority, because it is a cut through one
-    block; among others the order is i, j, k. A block whose coordinates are left in the grid file has `GhostLayers`
-    instead of arrays."""
+    block. Among the others the ghost is the mean of the nodes, so that it does not depend on the index directions. A
+    block whose coordinates are left in the grid file has `GhostLayers` instead of arrays."""
     blocks, halo = decomposition.blocks, decomposition.stencil.halo
     # Singleton directions have no ghosts before the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
@@ -187,12 +187,16 @@ def _fill(
         ghosts = np.concatenate(list(ghosts[::-1] if place[d] < 0 else ghosts), axis=d + 1)
         behind = _within(nearest, range_, d)
         value[:, behind] = ghosts[:, behind]
-    leading = [(is_cut, -faces[c.face], c) for c, is_cut in connections if c.face in faces]
-    # the source with the highest priority writes last
-    for _, minus_d, connection in sorted(leading, key=lambda entry: entry[:2]):
-        behind = _within(nearest, connection.range, -minus_d)
-        donor = connection.donors(index[:, behind])
-        value[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
+    for of_cuts in (False, True):  # cuts have priority, so they write last
+        total, sources = np.zeros(value.shape), np.zeros(value.shape[1:])
+        for connection, is_cut in connections:
+            if is_cut != of_cuts or connection.face not in faces:
+                continue
+            behind = _within(nearest, connection.range, faces[connection.face])
+            donor = connection.donors(index[:, behind])
+            total[:, behind] += connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
+            sources[behind] += 1
+        np.divide(total, sources, out=value, where=sources > 0)
     i, j, k = (m + h for m, h in zip(index, depth[b], strict=True))
     own[:, k, j, i] = value
 

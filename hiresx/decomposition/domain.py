@@ -45,14 +45,14 @@ class Domain:
 
     @property
     def mine(self) -> list[int]:
-        """Positions of the boxes of nodes that this rank computes in `cut.parts` and `cut.blocks`, the lists of the
-        boxes of all ranks."""
+        """Numbers of the boxes of nodes that this rank computes: indexes into `cut.parts` and `cut.blocks`, which list
+        the boxes of all ranks."""
         return [n for n, part in enumerate(self.cut.parts) if part.rank == self.comm.rank]
 
     def coordinates(self, part: Part) -> Coordinates:
         """Return the coordinates x, y, z of one part of the grid with `halo` ghost layers on all sides: arrays (nk + 2
-        halo, nj + 2 halo, ni + 2 halo), in reference lengths. `part`: the box of nodes of a block that one rank
-        computes. The ghosts at a cut through a block are nodes of that block."""
+        halo, nj + 2 halo, ni + 2 halo), in units of the length scale L. `part`: the box of nodes of a block that one
+        rank computes. The ghosts at a cut through a block are nodes of that block."""
         if part in self.own:
             return self.own[part]
         extended = self.extended[part.whole]
@@ -74,10 +74,11 @@ def domain(
 
     `comm`: the ranks, by default this process alone. `grid`: a grid that replaces the grid of the case. `parts`: a
     function of the undivided blocks that returns the boxes of nodes into which they are divided, with their ranks;
-    without it, blocks are not divided, and rank 0 has all. `tiles`: if a criterion refines the grid during the run, a
+    None: blocks are not divided, and rank 0 has all. `tiles`: if a criterion refines the grid during the run, a
     function of the `Hierarchy` of levels that chooses the first boxes of finer grid, as masks [k, j, i] over all
-    possible boxes for each level and block; its result must be the same on all ranks. Raises the errors of `build`,
-    `decompose` and `split`."""
+    possible boxes for each level and block; its result must be the same on all ranks. Raises HiresxError for a grid
+    that cannot be made or read, for face nodes without or with several conditions (`decompose`), and for `parts` that
+    do not contain each node once or are too thin (`split`)."""
     comm = comm or single_process()
     adapts = case.refine is not None and case.refine.criterion is not None
     fixed = None if adapts else case.refine  # the table, if the levels do not change
@@ -126,7 +127,8 @@ def with_tiles(
     function of `hierarchy` that chooses the boxes of finer grid (tiles), as masks [k, j, i] over all possible tiles for
     each level and block. `parts`: a function of the undivided blocks that returns the boxes of nodes into which blocks
     and tiles are divided, with their ranks; None: they are not divided. Collective; an error on one rank is raised on
-    all. Raises the errors of `Hierarchy.with_tiles` and `split`."""
+    all. Raises HiresxError for tiles that are not allowed (`Hierarchy.with_tiles`) and for `parts` that do not contain
+    each node once or are too thin (`split`)."""
     taken = tiles(hierarchy)
     with comm.together():
         grid, whole, extended = hierarchy.with_tiles(taken)
@@ -134,9 +136,10 @@ def with_tiles(
 
 
 def cut_again(ground: Domain, parts: Callable[[Decomposition], Sequence[Part]]) -> Domain:
-    """Return the geometry `ground` with its blocks divided differently among the ranks. `parts`: a function of the
-    undivided blocks that returns the new boxes of nodes with their ranks. Grid and coordinates stay the same.
-    Collective; an error of `split` on one rank is raised on all."""
+    """Return the geometry `ground` with its blocks divided differently among the ranks. `ground`: the grid, its
+    coordinates and its present division. `parts`: a function of the undivided blocks that returns the new boxes of
+    nodes with their ranks. Grid and coordinates stay the same. Raises HiresxError on all ranks if the boxes do not
+    contain each node once or are too thin (`split`). Collective."""
     cut = _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
     return replace(cut, hierarchy=ground.hierarchy)
 

@@ -15,11 +15,12 @@ PASSES = 4
 
 
 def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return the mask `taken` of boxes of finer grid (tiles) of a block with tiles added between others, so that joined
-    tiles form fewer and larger boxes. The added tiles lie in the bounding box of two boxes of joined tiles, and have
-    together fewer nodes than a fixed number (`BLOCK`) for each box by which the number of boxes decreases. All masks
-    are boolean [k, j, i], with one entry for each possible tile. `taken`: the tiles that must exist. `allowed`: the
-    tiles that may exist. `lattice`: three lists, along i, j and k, of the node indexes at which tiles begin and end."""
+    """Return the mask `taken` of the existing boxes of finer grid (tiles) of a block with some tiles added. Adjacent
+    tiles are joined to boxes, and the added tiles reduce the number of these boxes. Each added tile lies in the
+    bounding box of two boxes. Together the added tiles have fewer nodes than a fixed number (`BLOCK`) times the
+    decrease of the number of boxes. All masks are boolean [k, j, i], with one entry for each possible tile. `taken`:
+    the tiles that must exist. `allowed`: the tiles that may exist. `lattice`: three lists, along i, j and k, of the
+    node indexes at which tiles begin and end."""
     # Between two evaluations of the criterion few levels change.
     ends = tuple(tuple(along) for along in lattice)
     return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()

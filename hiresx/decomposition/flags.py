@@ -121,11 +121,11 @@ class Flags:
         return [*zip(sizes, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
 
     def alike(self, level: int, base: int, box: Range) -> list[np.ndarray]:
-        """Group nodes that select the same boxes of finer grid (tiles), so that only the largest criterion of each
-        group is needed. `box`: half-open index ranges of nodes of block number `base` on level number `level`. Along
-        each direction, its nodes are divided into ranges that select the same tiles of the next finer level. Returns
-        three integer arrays, along i, j and k, with the first node of each range, counted from the first node of `box`.
-        """
+        """Divide a box of nodes into groups that lead to the same choice of boxes of finer grid (tiles), so that only
+        the largest criterion of each group is needed. `box`: half-open index ranges (i, j, k) of nodes of block number
+        `base` of the unrefined grid, on level number `level`. Groups are products of ranges along i, j and k. Returns
+        three integer arrays, along i, j and k, with the first node of each range, counted from the first node of
+        `box`."""
         found = []
         for line, (lo, hi) in zip(self._lines(level, base), box, strict=True):
             first = _first_alike(*line, self._table.nodes_around, self._table.tile)
@@ -137,10 +137,10 @@ class Flags:
         self, level: int, base: int, box: Range, marked: np.ndarray, alike: Sequence[np.ndarray] | None = None
     ) -> None:
         """Record which boxes of finer grid (tiles) the refinement criterion selects at some nodes. `level`: the level
-        of these nodes. `base`: the number of their block. `box`: their half-open index ranges i, j, k on this level.
-        `marked` (nk, nj, ni): the result of `marks` (0, 1 or 2) at each node; if `alike` is given, the largest result
-        in each box of ranges of nodes. `alike`: three arrays, along i, j and k, with the first node of each of these
-        ranges, counted from the first node of `box` (the result of the method `alike`)."""
+        of these nodes. `base`: the number of their block in the unrefined grid. `box`: their half-open index ranges i,
+        j, k on this level. `marked` (nk, nj, ni): the result of `marks` (0, 1 or 2) at each node; if `alike` is given,
+        the largest result in each box of ranges of nodes. `alike`: three arrays, along i, j and k, with the first node
+        of each of these ranges, counted from the first node of `box` (the result of the method `alike`)."""
         table, finer, lines = self._table, level + 1, self._lines(level, base)
         nodes = [np.arange(hi - lo) for lo, hi in box] if alike is None else alike
         for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):

@@ -42,9 +42,10 @@ class GhostLayers:
 
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
-        """Return a `GhostLayers` object that uses existing arrays of coordinates. `block`: the block. `halo`: number of
-        ghost layers. `layers`: for each array axis (k, j, i) the coordinates in the layers beside the two faces normal
-        to it. `inside`: number of layers of nodes inside the block that the arrays contain at each face."""
+        """Return a `GhostLayers` object that uses existing arrays of coordinates. `block`: the block to which they
+        belong. `halo`: number of ghost layers. `layers`: for each array axis (k, j, i) an array (3, ...) with x, y, z
+        in the layers beside the two faces normal to it, those of the first face first. `inside`: number of layers of
+        nodes inside the block that the arrays contain at each face."""
         made = cls.__new__(cls)
         made._set_size(block, halo, inside)
         made.layers = list(layers)

@@ -40,8 +40,8 @@ class GraphGrowing:
 
     def partitions(self) -> Iterator[tuple[Boxes, np.ndarray]]:
         """Yield candidate distributions of the grid over the ranks, each as (boxes of nodes, rank of each box (n,)).
-        They differ in the box from which the region of a rank grows, in the direction of growth, and in how thin the
-        boxes that are cut off a block may be."""
+        They differ in the block from which the front grows through the grid, in whether ranks get blocks in this order
+        or in the reverse order, and in how thin the boxes that are cut off a block may be."""
         for seed in self._seeds():
             order = self._order(seed)
             for thin in THIN:

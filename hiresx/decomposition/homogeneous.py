@@ -28,8 +28,9 @@ class Homogeneous:
 
 
 def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
-    """Return the vector (3,) from each node to the next along `axis` if it is the same for all nodes, to 1e-6; None
-    otherwise. `coordinates`: x, y, z (nk, nj, ni). `axis`: the axis of these arrays."""
+    """Return the vector (3,) from each node to the next along `axis` if it is the same for all nodes, to 1e-6 of its
+    length; otherwise, and if it is 0, None. `coordinates`: x, y, z, arrays (nk, nj, ni); the vector has their unit.
+    `axis`: an axis of these arrays, 0 (k), 1 (j) or 2 (i)."""
     n, other = coordinates[0].shape[axis], 0 if axis else 1
     first, last = ([c[tuple(at if a == axis else 0 for a in range(3))] for c in coordinates] for at in (0, -1))
     mean = (np.array(last, dtype=float) - np.array(first, dtype=float)) / (n - 1)
@@ -45,15 +46,16 @@ def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
 
 def homogeneous(decomposition: Decomposition, block: int, over: Sequence[str]) -> dict[str, Homogeneous]:
     """Return the step and the number of nodes for each of the index directions `over` ("i", "j", "k") of a block, which
-    must be homogeneous: the grid is uniform along the direction, and no boundary condition ends it. `decomposition`:
-    the blocks, not divided among ranks. `block`: the number of the block. Raises HiresxError, naming block and
-    direction, for a direction that is not homogeneous."""
+    must be homogeneous: the grid is uniform along the direction, and no face with a boundary condition is normal to it.
+    `decomposition`: the blocks, not divided among ranks. `block`: the number of the block. Raises HiresxError, naming
+    block and direction, for a direction that is not homogeneous."""
     return {letter: _find(decomposition, block, letter) for letter in over}
 
 
 def all_homogeneous(decomposition: Decomposition) -> list[str]:
     """Return the index directions "i", "j", "k" that are homogeneous in every block: the grid is uniform along the
-    direction, and no boundary condition ends it."""
+    direction, and no face with a boundary condition is normal to it. `decomposition`: the blocks, not divided among
+    ranks."""
 
     def suits(letter: str) -> bool:
         try:

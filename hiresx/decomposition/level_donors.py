@@ -47,14 +47,16 @@ class LevelShares:
 
     @property
     def count(self) -> np.ndarray:
-        """Number of ghost nodes to which each of the n entries contributes, an integer array (n,)."""
+        """Number of ghost nodes to which each of the n entries contributes, an integer array (n,). An entry is the
+        contribution of one rank's box of coarser nodes to one box of ghosts."""
         return (self.high - self.low).prod(axis=1)
 
 
 def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -> LevelShares:
-    """Return the contributions of the nodes of coarser levels, rank by rank, to the ghost nodes of boxes of finer grid,
-    which are interpolated. `ghosts`: these ghost nodes, as boxes. `whole`: the decomposition before its division among
-    ranks. `cut`: the decomposition into the boxes that the ranks compute."""
+    """Return the weights with which ghost nodes of boxes of finer grid are interpolated from the nodes of coarser
+    levels, as contributions (`LevelShares`) of the boxes of nodes that the ranks compute. `ghosts`: these ghost nodes,
+    as boxes. `whole`: the decomposition before its division among ranks. `cut`: the decomposition into the boxes that
+    the ranks compute."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     near = {
@@ -116,10 +118,10 @@ class Cells:
 
     @classmethod
     def of(cls, ghosts: TileGhosts, shares: LevelShares, chosen: np.ndarray) -> "Cells":
-        """Divide boxes of ghost nodes into cells, whose ghosts have contributions from the same entries of `shares`.
-        `ghosts`: the boxes of ghosts. `chosen` (boxes,): the numbers of the boxes to divide. `shares`: the
-        contributions to all boxes. The cells are sorted by the number of the part of the grid that has the ghosts, then
-        by the direction normal to its face."""
+        """Divide boxes of ghost nodes into smaller boxes (cells), such that all ghosts of a cell have contributions
+        from the same entries of `shares`. `ghosts`: the boxes of ghosts. `chosen` (m,): the numbers of the m boxes to
+        divide. `shares`: the contributions to all boxes. The cells are sorted by the number of the part of the grid to
+        which the ghosts belong, then by the direction normal to the face in front of them."""
         chosen = chosen[np.lexsort((ghosts.direction[chosen], ghosts.part[chosen]))]
         number = np.full(len(ghosts.part), -1)
         number[chosen] = np.arange(len(chosen))
@@ -233,7 +235,7 @@ class Pairs:
     @cached_property
     def nodes(self) -> np.ndarray:
         """The flat indexes, int32 (2, m), of all m pairs of coincident nodes: in row 0 in the array with ghosts of the
-        coarser block, in row 1 in that of the finer block."""
+        coarser block, in row 1 in the array with ghosts of the finer block."""
         return over_boxes(self.sizes[:, ::-1], self.first, self.steps[..., ::-1]).astype(np.int32)
 
 
@@ -264,7 +266,8 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     """Return the copies of values from finer to coarser levels. Each node that lies under a finer level takes the value
     of the coincident node of the finest level there. `whole`: the decomposition before its division among ranks. `cut`:
     the boxes of nodes that all ranks compute. There is one `Injection` for each pair of boxes between which values are
-    copied. `kept`: a cache; pairs of boxes with the same nodes are not computed again."""
+    copied. `kept`: a cache of earlier results, from which those for pairs of boxes with the same nodes are taken; None:
+    all are computed."""
     assert whole.levels is not None
     kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]

@@ -90,9 +90,9 @@ def part_on_level(levels: Levels, part: Part) -> Tile:
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """Return, for every block that is refined completely to `level`, its numbers of nodes and the directions in which
-    it is connected with itself (a `Space`), as a dictionary with the keys (level, number of the block).
-    `decomposition`: these blocks and their connections."""
+    """Return, for every block of one level, its numbers of nodes and the directions in which it is connected with
+    itself (a `Space`), as a dictionary with the keys (level, number of the block). `decomposition`: the blocks of the
+    original grid, completely refined to level number `level`, and their connections."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)
@@ -144,7 +144,7 @@ def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
 
 
 def refuse_large(coarse: Decomposition, finest: int) -> None:
-    """Raises HiresxError if this machine has too little memory for the coordinates of all levels up to the level
+    """Raise HiresxError if this machine has too little memory for the coordinates of all levels up to the level
     `finest`, which are computed for the whole grid. `coarse`: the decomposition of the unrefined grid."""
     nodes, needed = levels_size(coarse, finest)
     if needed > host_memory():
@@ -162,7 +162,8 @@ def make_levels(
     """Return two lists with one entry for each level from 0 to `finest`: the decomposition of the whole grid on this
     level, and the coordinates x, y, z with ghost nodes of its blocks. `coarse`: the decomposition of the unrefined
     grid, level 0. `extended`: the coordinates with ghost nodes of its blocks. Before a large level is computed, a
-    message states the time that this will probably take. Raises the errors of `refuse_large` and `finer`."""
+    message states the time that this will probably take. Raises HiresxError if this machine has too little memory for
+    the coordinates, and if blocks or connections cannot be refined (`finer`)."""
     refuse_large(coarse, finest)
     grids, nodes = [coarse], [list(extended)]
     took = 0.0

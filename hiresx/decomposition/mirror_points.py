@@ -73,7 +73,7 @@ class MirrorSources:
 
     @property
     def count(self) -> int:
-        """Number of ghost nodes."""
+        """Number of ghost nodes behind the wall for which the flow is interpolated."""
         return self.index.shape[1]
 
     @property

@@ -18,8 +18,8 @@ from hiresx.grid.patched import WIDTH
 def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
     """Yield the nodes and weights from which the flow is interpolated for ghosts behind walls, one or more `Rows` for
     each part of the grid in turn. `whole`: the blocks of the grid. `cut`: the blocks after their division into parts
-    for the ranks. `found`: the ghosts, with the positions at which the flow is interpolated for them. `Rows.ghost`
-    counts these positions through all entries of `found`."""
+    for the ranks. `found`: for each wall the ghosts, with the positions at which the flow is interpolated for them.
+    `Rows.ghost` contains numbers of these positions, which are counted through all entries of `found`."""
     donor, xi, base, blend, turn = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "share", "turn")
     )

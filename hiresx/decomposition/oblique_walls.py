@@ -129,13 +129,14 @@ def _uncertainty(whole: "Decomposition", patch: "Patch") -> float:
 
 
 def normal_of(block: Block, patch: "Patch") -> np.ndarray | None:
-    """Return the unit normal (dimensions,) of the plane on which a boundary patch lies; None if the patch is not plane,
-    or so narrow that it lies on many planes."""
+    """Return the unit normal (dimensions,) of the plane on which a boundary patch of `block` lies; None if the patch is
+    not plane, or so narrow that it lies on many planes."""
     return plane_of(face_nodes(block, patch), block.rounding)[0]
 
 
 def face_nodes(block: Block, patch: "Patch") -> np.ndarray:
-    """Return the coordinates of the nodes of a boundary patch, (dimensions, n), in reference lengths."""
+    """Return the coordinates of the nodes of a boundary patch of `block`, (dimensions, n), in units of the length scale
+    L."""
     dimensions = len(block.active)
     return inward_rows(block, patch.face, patch.range, 1)[0, :dimensions].reshape(dimensions, -1)
 
@@ -221,15 +222,15 @@ def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, 
 
 
 def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
-    """Return the walls whose ghosts take their values at the mirror images of their own positions, which are not nodes,
-    as a dictionary from the number of the patch to the wall. `whole`: the blocks, not divided among ranks."""
+    """Return the walls whose ghosts take interpolated values, because their mirror images behind the wall are not
+    nodes, as a dictionary from the number of the patch to the wall. `whole`: the blocks, not divided among ranks."""
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 
 def unrefinable_places(whole: "Decomposition") -> list[int]:
     """Return the numbers of the boundary patches on which no box of finer grid (tile) may lie: walls whose ghosts take
-    their values at the mirror images of their own positions, and walls with edges, at which the normal jumps. `whole`:
-    the blocks, not divided among ranks."""
+    interpolated values at their mirror images (`mirrored_places`), and walls with edges, at which the normal jumps.
+    `whole`: the blocks, not divided among ranks."""
     return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
 
 
@@ -337,7 +338,7 @@ def check_pushed_planes(whole: "Decomposition") -> None:
 def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:
     """Return whether a body force acts across a boundary patch. `pushes`: unit vectors of the force; one of them must
     have a component normal to the patch. The result is False for a patch with only one node along a direction of its
-    face. `whole`: the blocks, not divided among ranks."""
+    face, whose normal is not known. `whole`: the blocks, not divided among ranks."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     if not pushes or not is_broad(block, patch):
         return False

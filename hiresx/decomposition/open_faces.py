@@ -36,8 +36,8 @@ def open_degrees(whole: "Decomposition") -> dict[int, int]:
 
 
 def lines_of(block: Block, face: str, range_: Range, layers: int) -> tuple[int, bool]:
-    """Return two properties of the grid lines that end at a part of a face: the highest degree, at most 4, of
-    polynomials that safely extrapolate all of them over `layers` ghost layers (1 if there is none), and whether the
+    """Return two properties of the grid lines that end at a part of a face of `block`: the highest degree, at most 4,
+    of polynomials that safely extrapolate all of them over `layers` ghost layers (1 if there is none), and whether the
     lines are stretched or bent at the face. `range_`: half-open index ranges of the nodes on `face`.
 
     A polynomial is safe if the lines continue forwards, with steps that neither grow nor shrink too fast, and if the

@@ -39,18 +39,20 @@ class Partition:
 def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> tuple[Part, ...]:
     """Divide the blocks of a grid among MPI ranks, with balanced work and little communication. Returns boxes of nodes
     with their ranks, at least one for each rank, in the order of the ranks. `decomposition`: the blocks, not divided
-    yet. `ranks`: the number of ranks. `weights`: the relative speeds of the ranks; the number of nodes of a rank is
-    proportional to its speed. Every box has at least as many nodes as the stencils of the run need (`least_nodes`) in
-    each direction with more than one node. The same arguments give the same boxes.
+    yet. `ranks`: the number of ranks. `weights`: the relative speeds of the ranks (None: all are equal); the number of
+    nodes of a rank is proportional to its speed. Every box has at least as many nodes as the stencils of the run need
+    (`least_nodes`) in each direction with more than one node. The same arguments give the same boxes.
 
-    Raises HiresxError if there are more ranks than boxes of this size, and unless `weights` has one positive number for
-    each rank."""
+    Raises HiresxError if there are more ranks than boxes of this size, and unless `weights` is None or has one positive
+    number for each rank."""
     return best_partition(decomposition, ranks, weights).parts
 
 
 def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
     """Return the division of the blocks among `ranks` MPI ranks with the lowest estimated cost, and how it was found.
-    `weights`: the relative speeds of the ranks. Raises the errors of `partition`."""
+    `decomposition`: the blocks, not divided yet. `weights`: the relative speeds of the ranks; None: all are equal.
+    Raises HiresxError if there are more ranks than boxes that the stencils allow, and unless `weights` is None or has
+    one positive number for each rank."""
     speed = _speed(ranks, weights)
     sizes = [block.size for block in decomposition.blocks]
     _check_room(decomposition, ranks)

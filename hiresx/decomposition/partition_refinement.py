@@ -53,7 +53,8 @@ class Refinement:
         self._cost = [self._price(r, 0, 0, 0) for r in range(count)]
 
     def run(self) -> np.ndarray:
-        """Run the search, and return the rank of each box of nodes after the improvement, (n,)."""
+        """Move boxes of nodes between ranks, and exchange them, as long as this lowers the estimated cost, and return
+        the resulting rank of each box, an integer array (n,)."""
         for _ in range(PASSES):
             highest = max(self._cost)
             steps = 0

@@ -44,7 +44,7 @@ class PatchedDonors:
 
     @property
     def count(self) -> int:
-        """Number of ghost nodes."""
+        """Number of ghost nodes of the patched face."""
         return self.index.shape[1]
 
 
@@ -221,9 +221,9 @@ class Rows:
     turn: np.ndarray | None = None
 
     def weights_of(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the interpolation weights (2, 3, 6, m) of m of the contributions: weights of high order, then weights
-        of linear interpolation, each along i, j and k, for six nodes. `chosen` (m,): ascending positions of the
-        contributions."""
+        """Return the interpolation weights (2, 3, 6, m) of m of the n contributions: weights of high order, then
+        weights of linear interpolation, each along i, j and k, for the six nodes of a stencil. `chosen` (m,): the
+        indexes of the m contributions among the n, ascending."""
         return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 
@@ -232,8 +232,8 @@ def interpolation_rows(
 ) -> Iterator[Rows]:
     """Yield the nodes and weights with which each part of the grid contributes to n interpolated ghost values. `whole`:
     the blocks of the grid. `cut`: the blocks after their division into parts for the ranks. `maps`: the map from
-    indexes to space of each whole block. `donor` (n,): the number of the whole block in which each ghost lies. `xi` (n,
-    3): the fractional indexes i, j, k of the ghost in this block."""
+    fractional indexes to coordinates of each whole block. `donor` (n,): the number of the whole block in which each
+    ghost lies. `xi` (n, 3): the fractional indexes i, j, k of the ghost in this block."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)

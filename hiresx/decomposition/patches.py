@@ -109,14 +109,14 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     """Assign every face node of the grid to a connection between blocks or to a physical boundary condition of the
     case.
 
-    The conditions of `case.boundary` are applied in this order: first those with a block or a range, exactly there;
-    then those that name only faces, on the remaining nodes of these faces in every block; then `faces = "all"` without
-    a range, on the remaining nodes of its block; last `faces = "all"` without a block. A node must not have two
-    conditions of the same kind, and a condition of the first kind must not apply to a connection. Faces of singleton
-    directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block have the no-slip
-    condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a wall belong to the
-    wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`). So do connected nodes that
-    another block has on its wall (`hiresx.decomposition.wall_seams`).
+    The conditions of `case.boundary` are applied in this order: first conditions with a block or a range, on its nodes
+    alone; then conditions that name only faces, on the remaining nodes of these faces in every block; then `faces =
+    "all"` without a range, on the remaining nodes of its block; last `faces = "all"` without a block. A node must not
+    have two conditions of one of these four kinds, and a condition of the first kind must not apply to a connection.
+    Faces of singleton directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block
+    have the no-slip condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a
+    wall belong to the wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`). So do
+    connected nodes that another block has on its wall (`hiresx.decomposition.wall_seams`).
 
     Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also
     raises HiresxError for unknown block or region names, for ranges outside the face, for conditions (except of the
@@ -291,9 +291,9 @@ def _faces(condition: Place, block: Block) -> list[str]:
 
 
 def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[int, str, Range]]:
-    """Yield (block number, face, half-open index ranges) for all face nodes that an entry of the case file names by
-    block, faces, range or region. `place`: the entry (`hiresx.case.boundaries.Place`). `who`: the beginning of the
-    error message. Raises HiresxError for an unknown block or region and for a range outside the face."""
+    """Yield (block number, face, half-open index ranges) for all face nodes of `blocks` that an entry of the case file
+    names by block, faces, range or region. `place`: the entry (`hiresx.case.boundaries.Place`). `who`: the beginning of
+    the error message. Raises HiresxError for an unknown block or region and for a range outside the face."""
     names = [block.name for block in blocks]
     if place.block is not None and place.block not in names:
         raise HiresxError(
@@ -329,8 +329,8 @@ def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[in
 
 
 def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
-    """Return the face nodes with the boundary condition `pole` (faces that have collapsed to a line), as (number of the
-    block, half-open index ranges)."""
+    """Return the face nodes of `grid` to which `case` gives the boundary condition `pole` (faces that have collapsed to
+    a line), as (number of the block, half-open index ranges)."""
     conditions = [c for c in case.boundary if c.type == "pole"]
     return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 

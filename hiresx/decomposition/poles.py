@@ -57,6 +57,7 @@ def pole_connections(
 ) -> list[Connection]:
     """Return the connections across all poles (block faces that have collapsed to a line): ghosts behind a pole are
     nodes on its opposite side. `connections`, `patches`: the connections and boundary conditions of `blocks`. `halo`:
-    number of ghost layers. Raises the errors of `pole_rings`."""
+    number of ghost layers. Raises HiresxError for a face that is not a pole, and for a pole that is not supported
+    (`pole_rings`)."""
     rings = pole_rings(blocks, connections, patches, halo)
     return [c for found in rings for member in found.members for c in connections_across(blocks, found, member.block)]

@@ -100,7 +100,8 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
 def face_weights(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
     """Return the quadrature weights of the nodes of a face of block number `b`, [k, j, i] without the axis normal to
     the face. They equal the weights of `block_weights` along the face, so that fluxes and integrals balance. `kept`:
-    whether to use the weights with which the scheme conserves mass at no-slip walls."""
+    whether to use the weights with which the scheme conserves mass at no-slip walls. `decomposition`: the blocks, not
+    divided among ranks."""
     block, d = decomposition.blocks[b], direction(face)
     along = [e for e in block.active if e != d]
     return _weights(decomposition, b, face_range(face, block.size), along, kept).squeeze(2 - d)

@@ -65,9 +65,10 @@ def with_tiles(
     and the coordinates with ghosts of all blocks. For each level of refinement: `grids`, the blocks if they were
     refined completely; `nodes`, their coordinates with ghosts; `lattices`, for each block three lists, along i, j and
     k, of the node indexes at which tiles begin and end; `taken`, for each block the boolean mask [k, j, i] of the
-    chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is called with a view of
-    coordinates and returns the array to store. `known`: the tiles of each level in the last call, which are used again
-    where no tile has changed, and are replaced. Raises the errors of `refine`."""
+    chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that gets a view of the
+    coordinates of a tile and returns the array to store, by default a contiguous array. `known`: the tiles of each
+    level in the last call, which are used again where no tile has changed, and are replaced. Raises HiresxError for
+    tiles that are not allowed (`refine`)."""
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
@@ -94,10 +95,9 @@ def refine_domain(
     """Add boxes of finer grid (tiles) to a decomposition as `refine` does, with further checks. `coarse`: the blocks of
     the original grid, not divided among ranks. `extended`: for each block its coordinates x, y, z with ghosts, or
     GhostLayers if they are left in the grid file. `table`: the table [refine] of the case. Returns the blocks of the
-    grid followed by the tiles, and the coordinates with ghosts of all of them. Raises the errors of `refine`. Also
-    raises HiresxError for GhostLayers and for a tile on a slip wall that is curved, oblique to the grid lines or has an
-    edge (a line where the normal jumps). With `refine.conservative`, it raises HiresxError for a tile at an inflow or
-    outflow as well."""
+    grid followed by the tiles, and the coordinates with ghosts of all of them. Raises HiresxError as `refine` does, for
+    GhostLayers, and for a tile on a slip wall that is curved, oblique to the grid lines or has an edge (a line where
+    the normal jumps). With `refine.conservative`, it raises HiresxError for a tile at an inflow or outflow as well."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -139,7 +139,7 @@ def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> li
 
 
 def refined_grid(grid: Grid, made: Decomposition) -> Grid:
-    """Return `grid` with the blocks of `made`: its own blocks followed by boxes of finer grid (tiles)."""
+    """Return `grid` with the blocks of `made`: the blocks of `grid`, followed by boxes of finer grid (tiles)."""
     period = (*grid.period, *({} for _ in made.blocks[len(grid.blocks) :]))
     return replace(grid, blocks=made.blocks, period=period)
 
@@ -161,8 +161,9 @@ def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list
     """Return the node indexes at which boxes of finer grid (tiles) may begin: for each level of refinement and block
     three ascending lists, along i, j and k. A tile has the nodes from one entry of a list up to the next entry, which
     does not belong to it. The last entry is the end of the last tile. `grids`: for each level the blocks if they were
-    refined completely. Raises HiresxError for a direction of `refine.symmetric` along which a block continues one step
-    behind its last nodes, since its levels cannot be symmetric there."""
+    refined completely. `table`: the table [refine] of the case. Raises HiresxError for a direction of
+    `refine.symmetric` along which a block continues one step behind its last nodes, since its levels cannot be
+    symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]

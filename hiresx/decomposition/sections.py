@@ -145,11 +145,11 @@ class Sections:
 
 
 def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """Divide `box` (half-open index ranges i, j, k) into a x b x c = `ranks` equal boxes with the lowest estimated
-    cost, and return them, i fastest; None if no division gives every box `least` nodes or more in each direction with
-    more than one node. `sides`: for each direction, which fractions of the lower and of the upper side of the box touch
-    other boxes, and which fraction touches the opposite side (the result of `sides_of`). Equal boxes have fewer
-    neighbours than other sections."""
+    """Divide `box` (half-open index ranges i, j, k) into a x b x c = `ranks` equal boxes along i, j, k, such that the
+    estimated cost is lowest, and return them, those along i first; None if no division gives every box `least` nodes or
+    more in each direction with more than one node. `sides`: for each direction, which fractions of the lower and of the
+    upper side of the box touch other boxes, and which fraction touches the opposite side (the result of `sides_of`).
+    Equal boxes have fewer neighbours than other sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [

@@ -14,7 +14,7 @@ from hiresx.grid.stored_coordinates import part_of
 def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
     """Divide the blocks of a decomposition into `parts` (boxes of nodes with their ranks), and return them as the
     blocks of a new decomposition, in the same order. Connections and boundary conditions of the parts follow from those
-    of the blocks. The coordinates are views.
+    of the blocks. The coordinates of the new blocks are views of the old ones.
 
     Every node of a block must be in exactly one part. The ghosts of a part at a cut are the nodes of the adjacent part,
     so that results do not depend on the cuts. Raises HiresxError if the parts do not contain each node exactly once, or

@@ -73,8 +73,8 @@ class TileGhosts:
     @classmethod
     def of(cls, whole: Decomposition, cut: Decomposition, patches: Sequence[int]) -> "TileGhosts":
         """Return the ghost nodes behind boundary patches of a decomposition. `patches`: the numbers of these patches in
-        `whole.patches`. `whole`: the decomposition before its division among ranks, with levels of refinement. `cut`:
-        the decomposition into the boxes of nodes that the ranks compute."""
+        `whole.patches`. `whole`: the decomposition before its division among ranks, with its levels of refinement.
+        `cut`: the decomposition into the boxes of nodes that the ranks compute."""
         assert whole.levels is not None
         chosen, halo = [whole.patches[n] for n in patches], whole.stencil.halo
         block = np.array([patch.block for patch in chosen], int)

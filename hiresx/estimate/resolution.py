@@ -46,14 +46,14 @@ def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Seq
 
 
 def spacing_at(block: Block, index: Sequence[float]) -> float:
-    """Return the longest edge, in units of the length scale L, of the cell of `block` that contains the position with
-    the real-valued indexes (i, j, k) `index`."""
+    """Return the length of the longest edge, in units of the length scale L, of the cell of `block` that contains a
+    position. `index`: the position as real-valued node indexes (i, j, k)."""
     return max(_edges(block, index))
 
 
 def shortest_edge(block: Block, index: Sequence[float]) -> float:
-    """Return the shortest edge, in units of the length scale L, of the cell of `block` that contains the position with
-    the real-valued indexes (i, j, k) `index`."""
+    """Return the length of the shortest edge, in units of the length scale L, of the cell of `block` that contains a
+    position. `index`: the position as real-valued node indexes (i, j, k)."""
     return min(_edges(block, index))
 
 
@@ -69,7 +69,8 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
     """Return the range of sound frequencies that the grid resolves: for each block, outside the sponges, the least and
     the largest frequency (`cutoff` and `largest`), in c_ref / L, and the points at which they occur. Sound is resolved
     if there are `points` nodes per wavelength, in gas at rest: the frequency is c_ref / (points h), where h is the
-    largest distance to a neighbouring node. `case`: a result of `hiresx.rhs.layers.place_sponges`."""
+    largest distance to a neighbouring node. `case`: the case with its sponges placed on the blocks, the result of
+    `hiresx.rhs.layers.place_sponges`."""
     found = []
     for block in blocks:
         least: tuple[float, list[float]] | None = None

@@ -56,9 +56,10 @@ def refuse_oversized(
 ) -> None:
     """Raise HiresxError, before anything is allocated, if the memory of this machine is too small for the grid of
     `case` or the stencils of its probes. On a CPU (`backend` "cpu" or "emulated", or "auto" without a GPU) it must also
-    be large enough for 1/`hosts` of the fields. `nodes`: number of nodes of a grid that exists already; None: as the
-    case says. `for_grid`: bytes per node that are needed to make the grid; they are not counted for a grid file, since
-    the nodes of large files are read gradually."""
+    be large enough for 1/`hosts` of the fields. `hosts`: the number of machines among which the run is divided.
+    `nodes`: number of nodes of a grid that exists already; None: the number in the case. `for_grid`: bytes per node
+    that are needed to make the grid; these bytes are not counted for a grid file, since the nodes of large files are
+    read gradually."""
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
@@ -172,12 +173,13 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
 def estimate_ranks(
     case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """Divide the grid among `ranks` ranks of the relative speeds `weights`, and return the estimated loads as a
-    dictionary. Its entry `bytes` is a matrix (from rank, to rank) of the bytes sent in a step, and `per_rank` has a
-    dictionary for each rank: `parts`, its boxes of nodes; `points`, the number of its nodes; `of_its_share`, this
-    number divided by the share for its speed; `neighbours`, the ranks with which it exchanges ghost nodes;
-    `bytes_per_step`, the bytes that it sends in a step; and `memory_bytes`, its device memory. Raises HiresxError if
-    the grid cannot be divided among so many ranks, and for weights that do not match."""
+    """Divide the blocks of `decomposition` among `ranks` ranks of the relative speeds `weights`, and return the
+    estimated loads as a dictionary. Its entry `bytes` is a matrix (from rank, to rank) of the bytes sent in a step, and
+    `per_rank` has a dictionary for each rank: `parts`, its boxes of nodes; `points`, the number of its nodes;
+    `of_its_share`, this number divided by the share for its speed; `neighbours`, the ranks with which it exchanges
+    ghost nodes; `bytes_per_step`, the bytes that it sends in a step; and `memory_bytes`, its device memory. Raises
+    HiresxError if the grid cannot be divided among so many ranks, and unless `weights` is None (equal speeds) or has
+    one positive number for each rank."""
     if ranks > decomposition.points:
         raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = place_sponges(case, decomposition.blocks)
@@ -219,9 +221,9 @@ def estimate_ranks(
 
 
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
-    """Return the device memory, in bytes, of fields, reductions, sponges and averages on `blocks`. `plan`: the name of
-    an order of computation in hiresx.rhs.plans; None: the order that the case sets or, if it sets none, the default of
-    the backend."""
+    """Return the device memory, in bytes, that a run of `case` needs for fields, reductions, sponges and averages on
+    `blocks`. `backend`: the name of the backend. `plan`: the name of an order of computation in hiresx.rhs.plans; None:
+    the order that the case sets or, if it sets none, the default of the backend."""
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).needed["work"]) * _item(case)
@@ -229,8 +231,9 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
 
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
-    """Return the device memory, in bytes, that a run of `case` needs: `memory_bytes` and, while it is set up, the
-    coordinates from which metrics are computed. `plan`: the name of an order of computation in hiresx.rhs.plans."""
+    """Return the device memory, in bytes, that a run of `case` needs: for the arrays on `blocks` (`memory_bytes`) and,
+    while it is set up, the coordinates from which metrics are computed. `plan`: the name of an order of computation in
+    hiresx.rhs.plans."""
     halo = case.stencil.halo
     largest = max((math.prod(padded_shape(block, halo)) for block in blocks), default=0)
     return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest

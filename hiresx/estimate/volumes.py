@@ -11,8 +11,9 @@ from hiresx.grid import Block
 
 
 def refuse_underflow(case: Case, block: str, volume: float, node: Sequence[int]) -> None:
-    """Raise HiresxError if a positive cell `volume` is below the smallest normal number in the precision of the
-    metrics, since kernels treat it as 0. `block`: the name of the block. `node`: the indexes (i, j, k) of the node."""
+    """Raise HiresxError if a positive cell `volume` is below the smallest normal number in the precision in which
+    `case` computes metrics, since kernels treat it as 0. `block`: the name of the block. `node`: the indexes (i, j, k)
+    of the node."""
     kind = STORAGE[case.scheme.precision].work
     least = float(np.finfo(kind).tiny)
     if 0 < volume < least:

@@ -78,9 +78,8 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
     """Return the amplitude of the vorticity downstream of a normal shock of Mach number `mach`, divided by the
     amplitude of the plane vorticity wave upstream of it. `angle`: angle between the wave vector of this wave and the
-    normal of the shock, in degrees, above 0 and below 90. `gamma`: ratio of specific heats. `entropy`: relative
-    amplitude of the density upstream, divided by the amplitude of the wave's velocity relative to that of the gas
-    (`behind`)."""
+    normal of the shock, in degrees, above 0 and below 90. `gamma`: ratio of specific heats. `entropy`: amplitude of
+    rho'/rho upstream divided by the amplitude of the wave's velocity over the mean velocity (`behind`)."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity
     return float(abs(found.vortical * v - u) * np.sin(np.radians(angle)))
@@ -102,7 +101,8 @@ def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
     A vorticity wave with a given wave vector has two velocity components of equal energy. One lies in the plane that
     contains the wave vector and the normal of the shock; `behind` computes how the shock changes it. The other is
     normal to this plane and not changed by the shock. The result does not depend on the spectrum of the turbulence,
-    since far downstream only the direction of the wave vector matters. At Mach 1.5 R11 is 1.601, R22 1.380 and k 1.454.
+    since far downstream only the direction of the wave vector matters. At Mach 1.5 the factor is 1.601 for the square
+    of the velocity normal to the shock (R11), 1.380 for that along it (R22), and 1.454 for the kinetic energy k.
     `gamma`: ratio of specific heats. Source: Ribner, NACA report 1164 (1954)."""
     nodes, weights = np.polynomial.legendre.leggauss(_PLACES)
     critical = critical_angle(mach, gamma)

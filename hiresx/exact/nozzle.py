@@ -112,13 +112,13 @@ def walled_jet(
     subsonic: bool = False,
     **given: Any,
 ) -> tuple[dict[str, float], float]:
-    """Return the parameters of a jet from a nozzle with a boundary layer and a lip (the dictionary that `jet` returns),
-    and the cross-section of the fully expanded jet divided by the cross-section of the exit. `layer`, `lip`: thickness
-    of the boundary layer and of the lip, divided by the width of the nozzle. These are checked, but do not change the
-    result. `given`: one of the Mach number Mj of the expanded jet, the total-pressure ratio NPR and the
-    `pressure_ratio` at the exit. `exit_mach`: Mach number at the exit. `temperature_ratio`: total temperature divided
-    by ambient temperature. `gamma`: ratio of specific heats. `subsonic`: whether the flow at the exit is subsonic.
-    Raises ValueError if there is no such jet, or if `layer` or `lip` is too small or too large."""
+    """Return the dictionary of parameters that `jet` returns, for a nozzle with a boundary layer and a lip, and the
+    area of the cross-section of the fully expanded jet divided by that of the exit. `layer`, `lip`: thickness of the
+    boundary layer and of the lip, divided by the width of the nozzle. These are checked, but do not change the result.
+    `given`: one of the Mach number Mj of the expanded jet, the total-pressure ratio NPR and the `pressure_ratio` at the
+    exit. `exit_mach`: Mach number at the exit. `temperature_ratio`: total temperature divided by ambient temperature.
+    `gamma`: ratio of specific heats. `subsonic`: whether the flow at the exit is subsonic. Raises ValueError if there
+    is no such jet, or if `layer` or `lip` is too small or too large."""
     check_walls(layer, lip)
     of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
     found = jet(**given, **of, subsonic=subsonic)

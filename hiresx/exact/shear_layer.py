@@ -50,9 +50,10 @@ class Mode:
 def growing_mode(mach: float, wavenumber: float, half_height: float, gamma: float = 1.4, points: int = POINTS) -> Mode:
     """Return the fastest growing mode of the compressible tanh mixing layer at one wavenumber, from the eigenvalues of
     the linearised Euler equations. The streams have the velocities +`mach` and -`mach`. The scales are the density, the
-    sound speed and half of the vorticity thickness. `wavenumber`: along the streams. `half_height`: half the distance
-    of the slip walls that bound the domain. `gamma`: ratio of specific heats. `points`: number of collocation
-    intervals. Raises HiresxError if no mode grows. The problem is that of Blumen, J. Fluid Mech. 40 (1970) 769."""
+    sound speed and half of the vorticity thickness. `wavenumber`: the wavenumber along the streams, in these scales.
+    `half_height`: half the distance of the slip walls that bound the domain. `gamma`: ratio of specific heats.
+    `points`: number of collocation intervals. Raises HiresxError if no mode grows. The problem is that of Blumen, J.
+    Fluid Mech. 40 (1970) 769."""
     fine, coarse = (_fastest(mach, wavenumber, half_height, gamma, n) for n in (points, points * 3 // 4))
     # Waves that neither grow nor decay form a continuum. Collocation turns it into modes whose growth decreases with
     # refinement.

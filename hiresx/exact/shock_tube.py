@@ -88,8 +88,8 @@ class Riemann:
 
     def sample(self, xi: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return density, velocity and pressure of the exact solution at the similarity coordinate `xi` = (x - x0) / t,
-        where x0 is the place of the initial jump. Each array has the shape of `xi`. Source: Toro (see `Riemann`),
-        section 4.5."""
+        where x0 is the position of the initial jump. All are in the scales of the two initial states. Each array has
+        the shape of `xi`. Source: Toro (see `Riemann`), section 4.5."""
         xi = np.asarray(xi, dtype=float)
         rho_l, u_l, p_l = self._side(self.left, xi, 1.0)
         # The right half is the mirror image of the left half.

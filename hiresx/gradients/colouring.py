@@ -21,9 +21,9 @@ class LineNeighbours:
 
     def distant_groups(self, reach: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Divide the tiles (sets of adjacent nodes) into groups, for finite differences that perturb all nodes of a
-        group at once. No node is within `reach` steps along grid lines of two tiles of a group; all nodes of `means`
-        count as neighbours of each other. Yield for each group the numbers (m,) of its tiles, and an array (nodes,)
-        with the tile of the group that influences each node of the grid, or -1."""
+        group at once. No node is within `reach` steps along grid lines of two tiles of a group; the nodes over which
+        means are taken (`means`) all count as neighbours of each other. Yield for each group the numbers (m,) of its
+        tiles, and an array (nodes,) with the tile of the group that influences each node of the grid, or -1."""
         near_means = self._are_near(self._means, reach)
         left = np.ones(len(self.members), bool)
         while left.any():

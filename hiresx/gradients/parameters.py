@@ -25,16 +25,16 @@ class CaseFamily:
         return self.with_keys({})
 
     def with_keys(self, more: Mapping[str, Any]) -> Case:
-        """Return the case in which the keys in `more`, a dictionary from dotted keys to values, have these values.
-        Raises HiresxError for a case with errors."""
+        """Return a copy of the case in which some keys have other values. `more`: a dictionary from dotted keys such as
+        "gas.reynolds" to values. Raises HiresxError for a case with errors."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
     def with_shift(
         self, parameter: "Parameter", by: float, krylov: int | None = None, precision: str | None = None
     ) -> Case:
         """Return the case in which the value of `parameter` is increased by `by`. `krylov`: number of search directions
-        of GMRES; None: the number that the case sets. `precision`: a floating-point precision that cases cannot have
-        ("extended"). Raises HiresxError if the case does not allow the value."""
+        of GMRES; None: the number that the case sets. `precision`: a floating-point precision that case files cannot
+        set ("extended"); None: that of the case. Raises HiresxError if the case does not allow the value."""
         value = parameter.value + by
         try:
             case = self.with_keys({parameter.key: value, **({} if krylov is None else {"implicit.krylov": krylov})})

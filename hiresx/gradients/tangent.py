@@ -246,8 +246,8 @@ class Differences:
             flow.close()
 
     def vector(self) -> Vector:
-        """Return a new vector of zeros for the derivative y of the flow, in the precision of these flows. It can also
-        be used by the differences with another step."""
+        """Return a new vector of zeros for the derivative of the flow by the parameter (y). It has the precision of the
+        flows with shifted parameter. Differences with another size of the shift can use the same vector."""
         return self._system.vector()
 
     def add(self, a: float, update: Vector, y: Vector) -> None:

@@ -63,13 +63,13 @@ class Batch:
 
     @property
     def job(self) -> str:
-        """Name of the job in a form that every scheduler accepts."""
+        """Name of the job with only such characters as every scheduler accepts; others are replaced by "_"."""
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", self.name)
         return plain if re.match(r"[A-Za-z]", plain) else f"job_{plain}".rstrip("_")
 
     @property
     def size(self) -> int:
-        """Total number of ranks on all nodes."""
+        """Total number of MPI ranks on all nodes of the cluster that the job uses."""
         return self.nodes * self.ranks
 
     @property
@@ -108,8 +108,8 @@ def environment() -> tuple[str, ...]:
 
 def body(batch: Batch, number: str) -> list[str]:
     """Return the lines that batch scripts for all schedulers have in common: the environment, the choice of the run of
-    a job array by the shell variable `number`, and the choice between a new run and the continuation of an interrupted
-    one."""
+    a job array, and the choice between a new run and the continuation of an interrupted one. `number`: the name of the
+    shell variable with which the scheduler numbers the runs of a job array."""
     which = [f"out={quote(Path(batch.out))}"]
     if batch.members:
         which = [

@@ -15,8 +15,8 @@ def command(
 ) -> list[str]:
     """Return the command line that starts `program` (by default `hiresx run`) with `arguments` on `ranks` ranks of this
     machine. A single rank is started without mpirun. The launcher is told not to bind ranks to cores: the run binds
-    them itself when it knows which ranks exchange data. `cores`: the number of available cores; more ranks than cores
-    need a further option of Open MPI."""
+    them itself when it knows which ranks exchange data. `mpirun`: the launcher; None: the program is started without
+    one. `cores`: the number of available cores; more ranks than cores need a further option of Open MPI."""
     program = [*program, *arguments]
     if ranks == 1 or mpirun is None:
         return program

@@ -13,9 +13,9 @@ from hiresx.topology.discover import discover
 
 def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
     """Return the default number of ranks on this machine and the reason for it, as text: one rank for each GPU that no
-    process uses, or one for each NUMA node. `wish`: the requested backends, such as "cuda" or "auto"; a list with one
-    backend for each rank determines the number. `per_gpu`: number of ranks on each GPU. Raises HiresxError if the
-    backend needs GPUs and there are none."""
+    process uses, or one for each NUMA node. `wish`: the requested backends, such as "cuda" or "auto"; a list such as
+    "cuda:2,cpu" (one backend for each rank) determines the number. `per_gpu`: number of ranks on each GPU. Raises
+    HiresxError if the backend needs GPUs and there are none."""
     names = parse_backends(wish)
     if len(names) > 1 or ":" in wish:
         return len(names), f"--backend {wish}"

@@ -43,7 +43,7 @@ class JobEnd:
 
 def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
     """Run a command, such as an mpirun, and wait for its end; return how it ended. `ranks`: the number of ranks that
-    the command starts. `hydra`: whether it is an mpirun of the MPICH family.
+    the command starts. `hydra`: whether the command is an mpirun of the MPICH family.
 
     Signals that this process receives are sent to the ranks themselves, which then end with a checkpoint. (An mpirun
     that receives a signal kills the ranks within a second.) A third SIGINT or SIGTERM, or a second one some seconds

@@ -97,7 +97,7 @@ def _parse_name(text: str) -> tuple[str, str]:
 
 def launcher_candidates(kind: str, path: str) -> Iterator[str]:
     """Yield paths of mpirun programs that may belong to an MPI library, first those in folders near the library.
-    `kind`: the family of the library, such as "Open MPI". `path`: the file of the library."""
+    `kind`: the family of the MPI library, such as "Open MPI". `path`: the file of this library."""
     names = NAMES.get(kind, ("mpiexec", "mpirun"))
     above = Path(path).resolve().parents if path else ()
     folders = [str(folder / "bin") for folder in (*list(above)[:5], Path(sys.prefix))]
@@ -128,8 +128,8 @@ def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
 
 def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
     """Return the MPI library of mpi4py and an mpirun program of the same MPI. `given`: the mpirun that the user
-    requests, which is not checked. Raises the errors of `library`, and HiresxError if there is no mpirun of this MPI;
-    the message lists the mpirun programs of other MPI libraries."""
+    requests, which is not checked. Raises HiresxError if mpi4py is missing or cannot be loaded, and if there is no
+    mpirun of this MPI; the message lists the mpirun programs of other MPI libraries."""
     used = library()
     if given is not None:
         path = shutil.which(given)

@@ -43,8 +43,8 @@ class MessageFilter:
         self._line, self._frame = b"", b""
 
     def feed(self, data: bytes) -> bytes:
-        """Add `data` to the filtered output of mpirun, and return the text to show now. The framed messages with which
-        mpirun reports the end of a process are removed; text that may be part of such a message is held back."""
+        """Add `data`, the next bytes that mpirun printed, and return the bytes to show now. The framed messages with
+        which mpirun reports the end of a process are removed; bytes that may begin such a message are held back."""
         shown = b""
         *lines, self._line = (self._line + data).splitlines(keepends=True) or [b""]
         if self._line.endswith(b"\n"):
@@ -85,14 +85,14 @@ class MessageFilter:
         return b""
 
     def idle(self) -> bytes:
-        """Return the text to show after a pause without output: text that was held back because it looked like the
-        beginning of a framed message of mpirun on the end of a process."""
+        """Return the bytes to show after a pause without output: those held back because they looked like the beginning
+        of a framed message of mpirun on the end of a process."""
         if self._frame and self._frame.startswith(b"=") and b"TERMINATION" in self._frame:
             return b""
         return self.end()
 
     def end(self) -> bytes:
-        """Return the text that was held back, for the end of mpirun's output."""
+        """Return the bytes that are still held back when mpirun's output has ended."""
         shown = self._read() if self._frame else b""
         shown, self._line = shown + self._line, b""
         return shown

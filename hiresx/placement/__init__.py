@@ -60,7 +60,7 @@ def place(
     nodes, and the number of its threads does not change.
 
     Raises HiresxError on all ranks for a list of the wrong length and for a GPU that is requested and missing (with
-    host and rank), and the errors of the backends."""
+    host and rank), and if a backend cannot be used on the machine of its rank."""
     hosts = comm.hosts
     with comm.together():
         check_strategies([] if strategy is None else [strategy])

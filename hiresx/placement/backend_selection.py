@@ -28,8 +28,8 @@ def parse_backends(text: str) -> list[str]:
 def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
     """Return the name of the backend for each rank. `text`: one name for all ranks, a list with one name for each rank,
     or a list with one name for each rank of a host, which is repeated on every host; then all hosts must have equally
-    many ranks. `hosts`: the number of each rank's host. Raises HiresxError for a list of another length, and the errors
-    of `parse_backends`."""
+    many ranks. `hosts`: for each rank the number of its host (machine). Raises HiresxError for a list of another
+    length, and for an unknown name or an invalid number in it."""
     names, size = parse_backends(text), len(hosts)
     if len(names) == 1 and ":" not in text:
         return names * size

@@ -24,9 +24,9 @@ class Share(NamedTuple):
 
 
 def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int, GPU]) -> dict[int, Share]:
-    """Divide the CPUs of this host among its ranks, and return the CPUs of each rank. `machine`: the host. `facts`: for
-    each rank the CPUs that it may use and its launcher. `gpus`: the GPUs of the ranks that have one; such a rank gets
-    CPUs near its GPU if possible.
+    """Divide the logical CPUs of this host (machine) among its ranks, and return the CPUs of each rank. `machine`: the
+    host. `facts`: for the number of each rank, the CPUs that it may use and its launcher. `gpus`: by rank, the GPUs of
+    the ranks that have one; such a rank gets CPUs near its GPU if possible.
 
     Ranks that may use the same CPUs divide them by whole physical cores. If a launcher gave each rank CPUs of its own,
     these are not changed. If there are fewer cores than ranks, no rank is bound, so that the operating system can move

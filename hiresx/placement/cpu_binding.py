@@ -20,8 +20,9 @@ def now() -> frozenset[int]:
 
 
 def bind(cpus: frozenset[int], gpu: int | None) -> Binding:
-    """Bind this process and all its threads to the logical CPUs `cpus`, and return the resulting binding. If the system
-    refuses, the result has a warning. `gpu`: the index of the GPU of the process, which is stored in the result."""
+    """Bind this process and all its threads to the logical CPUs `cpus`, and return the resulting binding. If the
+    operating system refuses, nothing is raised, and the result contains a warning. `gpu`: the index of the GPU of the
+    process, which is stored in the result."""
     before = allowed_cpus()
     made = binding.bind(cpus, gpu)
     _last[:] = [(before, made.is_)]

@@ -112,8 +112,9 @@ def _shares(made: PlacementPlan) -> list[Cpus]:
 
 
 def logical_cores(machine: Machine, allowed: Cpus) -> list[Cpus]:
-    """Return the logical CPUs of each physical core, in the order in which hwloc numbers cores: by package, NUMA node
-    and cache, and within these by their lowest CPU. Cores without a CPU in `allowed` are left out."""
+    """Return the logical CPUs of each physical core of `machine`, in the order in which hwloc numbers cores: by
+    package, NUMA node and cache, and within these by their lowest CPU. Cores without a CPU in `allowed` are left
+    out."""
     wider = [package.cpus for package in machine.packages] + [node.cpus for node in machine.numa]
     caches = sorted((cache for cache in machine.caches), key=lambda cache: -cache.level)
     wider += [cache.cpus for cache in caches if not cache.kind or cache.kind == "data"]

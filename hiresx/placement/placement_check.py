@@ -56,8 +56,9 @@ def verify(
     system and the GPU driver report it. The result is the same on all ranks. `ranks`: the communicator of the ranks.
     `bytes_` (ranks, ranks): the bytes that the rank of the row sends to the rank of the column, by default between
     neighbours of a chain. `strategy`: the strategy that assigns GPUs to ranks, by default the one with the shortest
-    estimated exchange. `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank. Raises the errors of
-    `hiresx.placement.place`, and HiresxError for `bytes_` of another number of ranks. Collective."""
+    estimated exchange. `backends`: "auto", "cpu", "cuda", "emulated", or a list by rank. Raises HiresxError for
+    backends or GPUs that are missing (`hiresx.placement.place`), and for `bytes_` of another number of ranks.
+    Collective."""
     matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)
     if len(matrix) != ranks.size:
         raise HiresxError(

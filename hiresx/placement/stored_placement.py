@@ -46,7 +46,8 @@ class Placement:
     remarks: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return the placement of all ranks as JSON data, which the run record (run.json) contains."""
+        """Return the placement of all ranks (host, GPU, CPUs, backend) as dictionaries and lists for JSON, as the run
+        record (run.json) contains it."""
         return {"ranks": [asdict(seat) | {"why": list(seat.why)} for seat in self.seats], "remarks": list(self.remarks)}
 
     def lines(self, more: Mapping[str, Sequence[Any]] | None = None) -> list[str]:

@@ -193,13 +193,13 @@ def _columns(
 
 
 def _cut(nodes: _Shown, at: str) -> _Shown:
-    """Return the values where the grid lines of the walls cross the plane `at`, along the index direction with most
-    crossings."""
+    """Return the values where the grid lines of the walls cross the plane `at`, in each block along the index direction
+    with most crossings."""
     (axis, level), *more = cut.parse(at, "plane").items()
     if more or level is None:
         raise HiresxError(f'"{at}" is no plane', "e.g. --at z=0.5")
     along = nodes.places[_AXES[axis]]
-    found = max((_crossings(nodes.where, along, level, d) for d in range(3)), key=lambda found: found.nodes.size)
+    found = _crossings(nodes.where, along, level)
     if not found.nodes.size:
         raise HiresxError(
             f"{at} cuts none of these walls", f"they reach from {axis} = {along.min():g} to {along.max():g}"
@@ -208,8 +208,9 @@ def _cut(nodes: _Shown, at: str) -> _Shown:
     return _Shown(nodes.where[:, found.nodes[0]], places, {name: found(v) for name, v in nodes.values.items()})
 
 
-def _crossings(where: np.ndarray, along: np.ndarray, level: float, direction: int) -> cut.WeightedPlaces:
-    """Return where `along`, given at the nodes `where`, equals `level` on grid lines of one index direction."""
+def _crossings(where: np.ndarray, along: np.ndarray, level: float) -> cut.WeightedPlaces:
+    """Return where `along`, given at the nodes `where`, equals `level` on grid lines of one index direction of each
+    block."""
     found = []
     for b in np.unique(where[0]):
         of_block = np.flatnonzero(where[0] == b)
@@ -219,7 +220,8 @@ def _crossings(where: np.ndarray, along: np.ndarray, level: float, direction: in
         number[place] = of_block
         values = np.full(number.shape, np.nan)
         values[place] = along[of_block]
-        part = cut.crossings({"": values}, "", level, 2 - direction)
+        parts = (cut.crossings({"": values}, "", level, axis) for axis in (2, 1, 0))
+        part = max(parts, key=lambda part: part.nodes.size)
         found.append(np.stack([number.ravel()[part.nodes], part.weights]))
     nodes, weights = np.concatenate(found, axis=2)
     return cut.WeightedPlaces(nodes.astype(int), weights)

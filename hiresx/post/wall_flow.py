@@ -67,8 +67,9 @@ def of_checkpoint(path: Path, force: str | None) -> WallFlow:
 
 
 def of_samples(run: Run, force: str | None) -> WallFlow:
-    """Return the stored samples of the flow along the walls of the [[force]] with the name `force`; if it is None, of
-    the only force with samples. Raises HiresxError if there are none."""
+    """Return the stored samples of the flow along the walls of a force monitor, a table [[force]] of the case. `force`:
+    its name; None: the only one with samples. Raises HiresxError if there are no samples, and for None if several
+    monitors have some."""
     stored = run.stored_wall(_choose_name(run.walls, force, "wall distribution"))
     if not stored.samples:
         raise HiresxError(f"{stored.path} has no sample yet", "continue the run")

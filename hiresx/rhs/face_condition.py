@@ -207,8 +207,9 @@ class FaceCondition:
     @property
     def function_moments(self) -> np.ndarray | None:
         """The number of nodes, including ghost nodes where they are prescribed, and the sums and sums of squares over
-        them of the conservative variables that a function of the case prescribes on this patch, (1 + 2 variables,).
-        Waves are taken at one fixed time. None without such a function, or if its values change in time otherwise."""
+        them of the conservative variables that a function of the case prescribes on this patch, (1 + 2 variables,). A
+        restart compares these numbers to detect a changed function. Sums of waves are computed at one time, the
+        same in every run. None without such a function, or if its values change in time in another way."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:

@@ -24,9 +24,9 @@ REACH, BEHIND = 0.9, 0.5
 
 
 def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
-    """Return `case` with numbers for the start and the end of every sponge, where the case gives a region or a face of
-    blocks instead. Raises HiresxError for a region or face that does not exist in the grid, or whose nodes do not have
-    a single coordinate."""
+    """Return `case` with coordinates for the start and the end of every sponge (along its axis, in L), where the case
+    names a region of nodes or a face instead. `blocks`: the blocks of the grid. Raises HiresxError for a region or face
+    that does not exist in the grid, or whose nodes differ in the coordinate along the axis."""
     if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):
         return case
     sponges = []

@@ -97,8 +97,9 @@ class ModelledWall(FaceCondition):
             self._launch("reflect_ghost", self._box, **self._face, m=self._normal, q=self.state.q)
 
     def viscous_primitives(self, w: Any) -> None:
-        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms, and read the
-        flow at the exchange nodes, the nodes inside at which the wall model takes the velocity."""
+        """Set the ghost layers of `w` (variables, k, j, i), the primitive variables of the viscous terms, to mirrored
+        values. Also store the flow at the exchange nodes, the nodes inside from which the wall model takes the
+        velocity."""
         super().viscous_primitives(w)
         self._take_flow()
 

@@ -44,9 +44,10 @@ class FaceWaves:
         self._weights = backend.zeros((2 * len(frequencies),), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Compute the sums of waves on the device and write them to the target array. `launch`: the function that
-        launches a kernel (`Program.launch`). The time is the start of the time step plus the fraction `share` of its
-        size, both read from the device array `clock`."""
+        """Compute the prescribed values, mean plus waves, at the nodes with waves of this face, and write them to the
+        array `target` of the constructor, from which the boundary condition reads them. `launch`: the function that
+        launches a kernel (`Program.launch`). `clock`: a device array with the time at the start of the step and the
+        size of the step; the waves are those of that time plus the fraction `share` of the size."""
         launch(
             "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
             frequency=self._frequency, clock=clock, weights=self._weights,

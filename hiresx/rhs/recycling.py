@@ -97,10 +97,15 @@ class Plane:
             )
         self._shift = round(spec.shift * (hi - lo - self._twice))
         # A row on a face of the block gets its values from the condition of that face, which comes later.
-        joined = any(c.block == patch.block and direction(c.face) == layer for c in whole.connections)
-        self._still = (
-            [] if joined else [n for n, end in ((0, 0), (-1, block.size[layer])) if patch.range[layer][n] == end]
-        )
+        self._still = [
+            end
+            for end, face in ((0, FACES[2 * layer]), (-1, FACES[2 * layer + 1]))
+            if patch.range[layer][end] == (0, block.size[layer])[end]
+            and not any(
+                c.block == patch.block and c.face == face and intersection(c.range, patch.range)
+                for c in whole.connections
+            )
+        ]
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:

@@ -32,8 +32,8 @@ class Job:
 
 
 def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
-    """Return the runs of a scaling experiment: all numbers of ranks `ranks` with all placement strategies `placements`;
-    a single rank has one placement only."""
+    """Return the runs of a scaling experiment: each number in `ranks` with each strategy in `placements`, by which
+    ranks are placed on GPUs, such as "optimal" or "paper". A single rank is run once."""
     return [Job(n, name) for n in ranks for name in (placements if n > 1 and placements else (None,))]
 
 
@@ -52,9 +52,9 @@ def run_jobs(
     `hiresx.scaling.measure`, with the entry "placement": the strategy that placed the ranks on GPUs, or None. `mode`:
     "strong" or "weak"; in weak scaling the number of nodes is proportional to the number of ranks. `steps`: time steps
     of a measurement, which is repeated `repeats` times. `backend`: the name of the backend. `transport`: how ghost
-    nodes are sent between ranks. `say`: a function that is called with lines on the progress. `limit`: largest number
-    of seconds of a run. Raises HiresxError in weak scaling for a grid without a list `grid.n` of numbers of nodes, if
-    there is no MPI, and with the message of a run that fails."""
+    nodes are sent between ranks, as in the option --transport of `hiresx run`. `say`: a function that is called with
+    lines on the progress. `limit`: largest number of seconds of a run. Raises HiresxError in weak scaling for a grid
+    without a list `grid.n` of numbers of nodes, if there is no MPI, and with the message of a run that fails."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

@@ -81,8 +81,9 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the speed of a case on the ranks of this run, write the result to a file, and return the exit status.
-    `arguments`: the command line; None: the command line of this process."""
+    """Measure the speed of a case on the ranks of this run, write the result of `measure` as JSON to a file, and return
+    the exit status: 0, or 2 after an error, which is printed. `arguments`: the words of the command line, among them
+    the case file and the file to write; None: those of this process. All ranks must call this."""
     parser = argparse.ArgumentParser(prog="python -m hiresx.scaling.measure", description=__doc__.splitlines()[0])
     parser.add_argument("case", help="a case file")
     parser.add_argument("result", type=Path, help="file to write")

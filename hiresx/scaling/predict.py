@@ -77,9 +77,9 @@ class Rates(Table):
 
 
 def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
-    """Return the predicted time of a step for every pair (number of ranks, case) in `cases`: the entries of `predict`
-    (seconds, and the busiest link), with `speedup` and `efficiency` relative to the fewest ranks. `rates`: measured
-    rates of the machine."""
+    """Return the predicted time of a step for every pair (number of ranks, case) in `cases`: the dictionary that
+    `predict` returns (seconds, and the busiest link), with `speedup` and `efficiency` relative to the fewest ranks in
+    addition. `rates`: measured rates of the machine."""
     found = [predict(case, ranks, rates) for ranks, case in cases]
     first = min(found, key=lambda row: row["ranks"])
     base = first["points"] / first["step_s"] / first["ranks"]
@@ -91,8 +91,9 @@ def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any
 
 def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
     """Return the predicted times of one step of `case` on `ranks` ranks: `step_s`, `work_s` and `exchange_s` (in s) of
-    the slowest rank, and the name of the `busiest` link. `rates`: measured rates of the machine. Raises HiresxError for
-    more ranks than the machine has GPUs."""
+    the slowest rank, and `busiest`, the name of the link that takes longest to send its messages (None if `rates` has
+    no topology). `rates`: measured rates of the machine. Raises HiresxError for more ranks than the machine has
+    GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
     cut = split(whole, partition(whole, ranks))
     points = points_by_rank(cut.parts, ranks)

@@ -29,7 +29,8 @@ COLUMNS = {
 
 
 def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the names of the parts of a time step that occur in any of the `rows` of a scaling experiment."""
+    """Return the names of the parts of a time step (such as "boundary") that occur in any of the `rows` of a scaling
+    experiment, which `scaling_table.rows` returns."""
     return list(dict.fromkeys(name for row in rows for name in row["stages"]))
 
 

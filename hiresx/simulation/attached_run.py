@@ -52,14 +52,14 @@ class AttachedRun:
 
     @property
     def restarted(self) -> list[str]:
-        """Lines of text that name the checkpoint from which the run continues and the files that were ignored. The list
-        is emptied when they are printed."""
+        """Lines of text that name the checkpoint from which the run continues and the files that were ignored. The run
+        prints them and then empties the list."""
         return self._continuation.notes
 
     @property
     def profiles(self) -> dict[str, Any]:
-        """The functions given to the simulation that replace functions of case.py in boundary conditions and sponges,
-        by name."""
+        """The functions, by name, that the user gave to the simulation in place of the functions of case.py with these
+        names, for boundary conditions and sponges."""
         return dict(self._profiles)
 
     @property

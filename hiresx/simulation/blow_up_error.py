@@ -69,8 +69,8 @@ def _again(solver: Solver) -> str:
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
-    """Return the root mean squares of dq/dt (5,), the least density and the least pressure of the flow. Raises BlowUp
-    if one of them is not finite or density or pressure is not positive. All ranks must call this."""
+    """Return the root mean squares of dq/dt (5,), the least density and the least pressure of the flow of `solver`.
+    Raises BlowUp if one of them is not finite or density or pressure is not positive. All ranks must call this."""
     norms, density, pressure = solver.norms()
     if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")
@@ -78,9 +78,9 @@ def check(solver: Solver) -> tuple[np.ndarray, float, float]:
 
 
 def find(solver: Solver, otherwise: str) -> BlowUp:
-    """Return the error for the first node whose density or pressure is not a positive number, or for a formula of
-    [source] that is not finite. If there is no such node, return an error with the text `otherwise`. All ranks must
-    call this; the error is the same on all of them, and must be raised on all."""
+    """Return the error for the first node whose density or pressure is not a positive number, or at which a formula of
+    the table [source] of the case file is not finite. If there is no such node, return an error with the text
+    `otherwise`. All ranks must call this; the error is the same on all of them, and must be raised on all."""
     if (of_source := find_in_source(solver)) is not None:
         return of_source
     found = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
@@ -90,8 +90,8 @@ def find(solver: Solver, otherwise: str) -> BlowUp:
 
 
 def find_in_source(solver: Solver) -> BlowUp | None:
-    """Return the error for the first node with a valid state at which a formula of [source] is not finite, now or at a
-    time within the next step; None if there is none. All ranks must call this."""
+    """Return the error for the first node with a valid state at which a formula of the table [source] of the case file
+    is not finite, now or at a time within the next step; None if there is none. All ranks must call this."""
     if solver.case.source is None:
         return None
     found = [first for first in solver.comm.allgather(_first_of_source(solver)) if first is not None]
@@ -270,9 +270,9 @@ class Trace:
             self._good = self._solver.values(), kept
 
     def back(self, error: BlowUp) -> BlowUp:
-        """Search for the node and the step at which the flow became invalid first, and return the error that names
-        them, or `error` if the search is not possible. The solver then has the state of that moment. For an error that
-        is raised on all ranks; all must call this."""
+        """Repeat the steps since the last valid state that is stored, to find the node and the step at which the flow
+        became invalid first. Return the error that names them, or `error` if the search is not possible. The solver
+        then has the invalid state. `error`: an error that was raised on all ranks. All ranks must call this."""
         solver = self._solver
         if not error.everywhere or error.block is None or error.is_finite:
             return error
@@ -291,8 +291,9 @@ class Trace:
 
 
 def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
-    """Make up to `steps` time steps from a valid state, and stop when a node becomes invalid. Return the error that
-    names this node, or `otherwise` if there is none. All ranks must call this."""
+    """Make up to `steps` time steps with `solver` from a valid state, and stop when density or pressure of a node
+    becomes invalid. Return the error that names this node, or `otherwise` if there is none. All ranks must call
+    this."""
     found: list[BlowUp] = []
     # The norms overwrite intermediate results of the tasks of a stage. They are therefore computed before the first
     # task and after the update.
@@ -327,7 +328,7 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
 def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict[str, Any]) -> Path | None:
     """Write rho, u, v, w, p around the invalid node that `error` names to the field file `directory`/blow-up.nc, as far
     as this rank has the nodes, and return its path; None if the node is unknown. `case`: the case as nested
-    dictionaries, which the file contains. It is called on the rank that has the node. Raises HiresxError if the file
+    dictionaries, which the file contains. Only the rank that has the node calls this. Raises HiresxError if the file
     cannot be written."""
     if error.block is None or error.node is None:
         return None

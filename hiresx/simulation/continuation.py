@@ -55,8 +55,8 @@ class Continuation:
         return {key: [old, new] for key, old, new in changed}
 
     def compare_grid(self, prints: Any) -> None:
-        """Raise HiresxError if the grid of the checkpoint differs from the present grid. `prints`: the fingerprints of
-        the present grid."""
+        """Raise HiresxError if the grid of the checkpoint differs from the present grid. `prints`: the description of
+        the present grid that `identity.fingerprint` returns."""
         if self._found is None:
             return
         container = self._found.container
@@ -67,8 +67,9 @@ class Continuation:
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
         """Set the state of `solver` to the state in the checkpoint, and return the history of the run up to the
-        checkpoint. The restart is added to the record of the run. `out`: the directory with this record. All ranks must
-        call this."""
+        checkpoint: a dictionary of results for each sample. The restart is added to the restarts of the run. `out`: the
+        directory of the run, with the record run.json before the restart; None without one. All ranks must call
+        this."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)
@@ -89,8 +90,8 @@ class Continuation:
         return history
 
     def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
-        """Restore the state of `solver`, the record of failures and the data of monitors from `container`, a checkpoint
-        of this run, and return the history of the run up to the checkpoint. All ranks must call this."""
+        """Restore the state of `solver`, the record of failures and the data of monitors from `container`, an open
+        checkpoint of this run, and return the history of the run up to the checkpoint. All ranks must call this."""
         values = container.values
         with checkpoint.reading_contents(container.path):
             solver.restore(values["solver"], distributed_arrays.read_from_file(container, "solver/"))
@@ -106,9 +107,9 @@ class Continuation:
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
         """Return the content of a checkpoint of the current state of `solver`: nested dictionaries of values, and the
-        arrays of this rank as pairs (name, array). `prints`: the fingerprints of the grid. `history`: the history of
-        the run so far. `attachments`: monitors and other objects whose data are stored as well. All ranks must call
-        this."""
+        arrays of this rank as pairs (name, array). `prints`: the result of `identity.fingerprint` for the grid.
+        `history`: the history of the run so far. `attachments`: monitors and other objects whose data are stored as
+        well. All ranks must call this."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,
@@ -161,8 +162,8 @@ def kept_case(
     found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = (), unset: Sequence[str] = ()
 ) -> Case:
     """Return the case that is stored with the run of the checkpoint `found`, with `overrides` and without the keys
-    `unset` (see hiresx.case.load). Functions that it names but does not contain may be given in Python. Raises
-    HiresxError if there is no such case."""
+    `unset` (see hiresx.case.load). Functions that the case names but does not contain may be given by the Python
+    caller. Raises HiresxError if there is no such case."""
     if found is None:
         raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
     folder = None if found.directory is None else found.directory / "case"

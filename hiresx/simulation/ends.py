@@ -29,7 +29,7 @@ class Ends:
         self.checkpoint_due = False
 
     def begin(self) -> None:
-        """Discard the recorded durations of steps."""
+        """Discard the recorded durations of steps, because a new sequence of steps begins."""
         self._longest_step = 0.0
 
     def record_step_time(self, seconds: float) -> None:
@@ -43,8 +43,8 @@ class Ends:
 
     def is_stop_requested(self, requests: Requests) -> bool:
         """Return whether a signal has reached any of the ranks, or the wall time of the run is used up. `requests`: the
-        signals that reached this rank; the signal on which all ranks agree is stored there. All ranks must call
-        this."""
+        signals that reached this rank; the signal on which all ranks agree is stored in its attribute `agreed`. All
+        ranks must call this."""
         due = self._comm.root and self._checkpoints is not None and self._checkpoints.is_due()
         found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:

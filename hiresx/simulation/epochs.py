@@ -45,7 +45,8 @@ class HandOver:
         self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
-        """Redistribute the data over the ranks by the division of the grid in `ground`. All ranks must call this."""
+        """Redistribute the stored data over the ranks by the division of the grid among ranks in `ground`. All ranks
+        must call this."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         if self._read is not None:
             assert self._read.pieces is not None  # they are in memory
@@ -53,14 +54,16 @@ class HandOver:
         self.captured = _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
-        """Free the resources of MPI and of the device that the previous solver uses. All ranks must call this."""
+        """Free the resources of MPI and of the device that `solver`, the previous solver, uses. All ranks must call
+        this."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
         solver.close()
 
     def free(self, unused: int | None = None) -> None:
         """Free the memory of the previous solver, to which no other object may refer any more. `unused`: the number of
-        bytes on the device that this would free; if they are few, they are freed later. None: free them now."""
+        bytes on the device that this would free; if these are few, a later call frees the memory. None: free the memory
+        now."""
         # Solver, tasks and conditions refer to each other.
         if unused is None:
             garbage.collect()
@@ -69,7 +72,8 @@ class HandOver:
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
         """Set the state of the new `solver` to the state of the previous solver. `ground`: the grid of the new solver
-        and its division. `held`: arrays of the previous solver. All ranks must call this."""
+        and its division. `held`: arrays of the previous solver on the device, from which the state is interpolated if
+        the levels of refinement have changed. All ranks must call this."""
         if self._read is not None:
             solver.restore(self._values, self._read)
         else:
@@ -124,11 +128,11 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """Return the record of a change of the division of the grid among ranks, after which `solver` continues.
-        `number`: the number of this record. `reason`: why the blocks were divided again. `before`, `weights`: relative
-        speeds of the ranks assumed before and now; None for equal speeds or a division by a function of the user.
-        `plan`: the division that was chosen from measured speeds; None if speeds were not compared. `seconds`: duration
-        of the change. All ranks must call this."""
+        """Return the record of a period of the run that begins with a new division of the grid among ranks. `solver`:
+        the solver that continues. `number`: the number of the record, from 0. `reason`: why the grid was divided again.
+        `before`, `weights`: relative speeds of the ranks assumed before and now (None: equal speeds, or a division that
+        a function of the user made). `plan`: the division that was chosen for measured speeds, or None. `seconds`: how
+        long the change took. All ranks must call this."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)

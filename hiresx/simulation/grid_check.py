@@ -15,11 +15,12 @@ from hiresx.rhs.metrics import refuse_volumes
 
 
 def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> None:
-    """Raise HiresxError if a cell volume of a block is not positive, among the blocks of all ranks on this host.
-    `ground`: the grid of `case` and its division among ranks. The check is made while the kernels are compiled, from
-    the same coordinates and differences as in the kernels, and ends when `compiled()` is true, because the kernels
-    check volumes faster. Blocks that may have volumes below the smallest normal number are always checked, because
-    kernels treat these as 0. Blocks whose coordinates are read gradually from their file are not checked."""
+    """Raise HiresxError if a cell volume is not positive in a block of any rank on the machine of this rank. `case`:
+    the case, whose precision decides which volumes are too small. `ground`: its grid with coordinates, divided among
+    ranks. The check is made while the kernels are compiled, from the same coordinates and differences as in the
+    kernels, and ends when `compiled()` is true, because the kernels check volumes faster. Blocks that may have volumes
+    below the smallest normal number are always checked, because kernels treat these as 0. Blocks whose coordinates are
+    read gradually from their file are not checked."""
     comm, stencil = ground.comm, ground.whole.stencil
     here = {rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]}
     for n, part in enumerate(ground.cut.parts):

@@ -7,9 +7,9 @@ from hiresx.solver import Solver
 
 
 def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
-    """Return the integrals (variables,) of the conservative variables over all levels of refinement, in the scales of
-    the case, and the volume, in L^3. The result is None if the levels are not conservative. All ranks must call
-    this."""
+    """Return the integrals (variables,) of the conservative variables over the grid with all its levels of refinement,
+    in the scales of the case, and the volume of the grid, in L^3. The result is None unless the case demands
+    conservation at the levels (`refine.conservative`). All ranks must call this."""
     conservation, found = solver.terms.conservation, np.zeros(solver.layout.equations.variables + 1)
     if conservation is None:
         return None
@@ -22,9 +22,9 @@ def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
 
 
 def keep(solver: Solver, before: np.ndarray) -> None:
-    """Change the state such that its integrals equal `before` (variables,), the result of `integrals` before a change
-    of the refinement. The state on the levels is changed, or the state at all nodes if there is no level. All ranks
-    must call this."""
+    """Change the state of `solver` such that its integrals equal `before` (variables,), the result of `integrals`
+    before a change of the refinement. The state at nodes of finer levels is changed, or the state at all nodes if there
+    are no finer levels. All ranks must call this."""
     assert solver.terms.conservation is not None
     dt = solver.step_size.case_step(solver.step_factor)
     solver.step_size.put(dt)

@@ -94,7 +94,8 @@ class Logbook:
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
         """Write the end of the run into run.json, and return the record of the run. `status`: how it ended. `error`:
-        the text of the error that ended it, or None. All ranks must call this, except when `fail` does."""
+        the text of the error that ended it, or None. All ranks must call this (`fail` also calls it, on a single
+        rank)."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}

@@ -174,8 +174,8 @@ def line_weights(nodes: int, step: int) -> np.ndarray:
 def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
     """Return conservative variables (n, nk, nj, ni) that are interpolated from a coarser grid. `values`: the variables
     (n, coarser nk, nj, ni) at its nodes. `weights`: for i, j and k the result of `line_weights`. The result is of sixth
-    order in smooth flow. Where densities or pressures of both interpolations differ by a tenth or more, it is linear,
-    with a smooth transition. `gas`: the gas of the case."""
+    order in smooth flow. Where densities or pressures that result from sixth-order and from linear interpolation differ
+    by a tenth or more, the linear result is returned, with a smooth transition. `gas`: the gas of the case."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):
         high, low = _along(high, fine, d), _along(low, coarse, d)

@@ -95,19 +95,19 @@ class Rebalancing:
         return self._rule == "never" or solver.comm.size == 1
 
     def begin(self, solver: Solver) -> None:
-        """Start to measure the speeds of the ranks. It is called before the first step, and after the state was
-        replaced."""
+        """Start to measure the speeds of the ranks. The caller does this before the first step, and after it has
+        replaced the state."""
         self._seen = None
         self._later(solver, WARM_UP if self._rule == "auto" else self._every)
 
     def steps_left(self, solver: Solver) -> int:
-        """Return the largest number of steps that may be made before `look` must be called."""
+        """Return the largest number of steps that `solver` may make before `look` must be called."""
         return MANY if self._never(solver) else max(1, self._next - solver.steps)
 
     def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:
         """Compare the speeds of the ranks if this is due, and return a better division of the grid, or None if no
-        comparison is due or no division is better. It is called after a step. `ground`: the grid and its present
-        division. `left`: number of steps until the end of the run. All ranks must call this."""
+        comparison is due or no division is better. Call it after a step. `ground`: the grid and its present division.
+        `left`: number of steps until the end of the run. All ranks must call this."""
         if self._never(solver) or solver.steps < self._next or left < 1:
             return None
         step, began = self._from

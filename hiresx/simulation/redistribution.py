@@ -99,11 +99,11 @@ def _array(
 def fill(
     pieces: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any], comm: Communicator, memory: Memory
 ) -> None:
-    """Fill arrays in `memory` with values that other ranks or other arrays have at the same nodes. `into[n]`: the array
-    for `parts[n]`, (..., nk, nj, ni). `pieces`: the arrays of this rank, named <array>.<number of the block in the
-    grid>. A part of this rank that `into` omits is not changed: no other rank has nodes of it. Nodes that no rank has
-    are not changed either. Data of other ranks pass through the memory of the host. All ranks must call this with the
-    same `parts`."""
+    """Fill arrays in `memory` with the values that arrays of this or other ranks have at the same nodes. `pieces`: the
+    arrays of this rank to read, named <array>.<number of the block in the grid>. `parts`: the boxes of nodes of all
+    ranks. `into[n]`: the array to fill for `parts[n]`, (..., nk, nj, ni). If `into` omits a part of this rank, no other
+    rank may have nodes of it in `pieces`. Nodes that no array has are not changed. Data of other ranks pass through the
+    memory of the host. All ranks must call this with the same `parts`."""
     held_by_rank = comm.allgather([(_number(piece), *_description(piece)) for piece in pieces])
     for block in sorted({number for theirs in held_by_rank for number, *_ in theirs}):
         leading, dtype = next((shape, kind) for theirs in held_by_rank for number, _, shape, kind in theirs)

@@ -31,9 +31,9 @@ ENOUGH = 1e4
 
 def start_from_coarser(simulation: "Simulation") -> None:
     """Replace the initial state by the steady flow on the grid of every second node, interpolated to all nodes, if the
-    case has `implicit.sequence` and the run has not made a step. A line is added to `simulation.restarted`. All ranks
-    must call this. Raises HiresxError for a grid that cannot be coarsened in this way, and the errors of the coarser
-    run."""
+    case sets the key `implicit.sequence` and the run has not made a step. A line that describes this is added to
+    `simulation.restarted`. All ranks must call this. Raises HiresxError for a grid that cannot be coarsened in this
+    way, and if the run on the coarser grid fails."""
     case = simulation.case
     if not case.implicit.sequence or simulation.step_count:
         return

@@ -195,7 +195,7 @@ class Simulation(AdaptedRun):
 
     @check_types
     def step(self) -> float:
-        """Make one time step, not past the end of the case. Returns its size in L / c_ref. Raises HiresxError."""
+        """Make a time step, at most to the case's end; return its size in L / c_ref. Raises HiresxError if it fails."""
         self.solver.complete_if_set()
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)

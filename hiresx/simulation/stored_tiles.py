@@ -24,8 +24,9 @@ def stored_tiles(whole: Decomposition) -> list[Any] | None:
 
 def tiles_of(container: Container) -> Choosing:
     """Return a function that returns the tiles (boxes of nodes of finer levels) that the checkpoint `container`
-    contains, as masks by level and block. Its argument is the `Hierarchy` of levels of the case. It raises HiresxError
-    if the checkpoint contains no tiles, or tiles that do not fit these levels."""
+    contains: for each level and block a boolean mask [k, j, i] over all possible tiles. Its argument is the `Hierarchy`
+    of levels of the case. It raises HiresxError if the checkpoint contains no tiles, or tiles that do not fit these
+    levels."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         with hierarchy.comm.together():

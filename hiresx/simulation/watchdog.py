@@ -68,14 +68,15 @@ class Watchdog:
             os.close(self._ends[1])  # the thread closes the other end
 
     def record_step(self) -> None:
-        """Record that all ranks have completed the current step."""
+        """Record the present time as the end of a step of all ranks, from which the watchdog knows how long steps
+        take."""
         now = time.monotonic()
         if self._began:
             self._longest = max(self._longest, now - self._began)
         self._began = now
 
     def stop(self) -> None:
-        """Stop watching, because the run ends normally."""
+        """Stop watching, because the steps of the run have ended normally."""
         self._over.set()
 
     def _listen(self, read: int) -> None:

@@ -41,13 +41,15 @@ class BatchedSteps:
 
     @property
     def possible(self) -> bool:
-        """Whether a step can be made as one batch of kernel launches: there is one rank, the grid is not too large, and
-        no part of a step needs the host. The host is needed for prescribed profiles that change, poles, iterations, and
-        a filter that is not applied in every step."""
+        """Whether a step can be made as one batch of kernel launches: the run has one rank, the grid has at most a
+        million nodes (`LARGE`), and no part of a step needs work on the host. Such work is needed for prescribed
+        profiles that change in time, poles, time integrators that iterate, and a filter that is not applied in every
+        step."""
         return self._here and self._points <= LARGE and self._conditions.steady and self._system.steps_alike
 
     def forget(self) -> None:
-        """Discard the prepared batch of launches, because the tasks of a step have changed."""
+        """Discard the prepared batch of launches, because the tasks of a step have changed. The next step prepares a
+        new one."""
         self._step = None
 
     def __call__(self, time: float, dt: float) -> None:

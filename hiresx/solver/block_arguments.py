@@ -6,8 +6,8 @@ from hiresx.device.state import BlockState
 
 
 def of_flow(s: BlockState) -> dict[str, Any]:
-    """Return the arguments, by name, of kernels that read the state, the metrics and the fields of a turbulence model
-    at the nodes of the block `s`."""
+    """Return values for the parameters, by name, of kernels that read the flow at the nodes of the block `s`: the
+    device arrays with its state, its metrics and the fields of its turbulence model, and their strides."""
     return {
         **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian,
         **({"wall_distance": s.array("wall_distance")} if s.layout.has("transported_source") else {}),

@@ -16,7 +16,7 @@ from hiresx.errors import HiresxError
 
 
 def configuration(case: Case) -> Configuration:
-    """Return the compile-time choices of the kernels for `case`."""
+    """Return the compile-time choices of the kernels for `case`, such as the numerical flux and the precision."""
     scheme, gas = case.scheme, case.gas
     inviscid = gas.reynolds is None
     eddies = case.turbulence
@@ -65,9 +65,10 @@ def configuration(case: Case) -> Configuration:
 
 
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
-    """Raise HiresxError if the precision "differences" of the configuration `chosen` subtracts a reference state with a
-    velocity and a connection of the blocks `cut` rotates vectors: the exchange of ghost nodes would rotate only the
-    stored differences, and not the reference."""
+    """Raise HiresxError if the kernels store differences from a reference state with a velocity, and a connection
+    between blocks rotates vectors. (The exchange of ghost nodes would rotate the stored differences but not the
+    reference.) `chosen`: the compile-time choices of the kernels; differences belong to the precision "differences".
+    `cut`: the blocks with their connections."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(
@@ -78,8 +79,9 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
 
 def check_stress(chosen: Configuration, cut: Decomposition) -> None:
     """Raise HiresxError if the compile-time choices `chosen` need tensors in ghost nodes that the exchange cannot
-    rotate or reflect: a compressive entropic stress with faces that are patched or connected by a rotation, or the
-    dynamic Smagorinsky model with faces that are connected by a rotation. `cut`: the blocks with their connections."""
+    rotate or reflect. This is so for a compressive entropic stress if block faces are patched (touch other blocks
+    without common nodes) or connected by a rotation, and for the dynamic Smagorinsky model if faces are connected by a
+    rotation. `cut`: the blocks with their connections."""
     turned = any(connection.rotation is not None for connection in cut.connections)
     if chosen.stress == "compressive" and (turned or any(p.condition.type == "patched" for p in cut.patches)):
         raise HiresxError(

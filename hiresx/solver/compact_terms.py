@@ -11,10 +11,11 @@ from hiresx.solver.ghosts import Ghosts
 
 
 def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, reynolds: float) -> list[Task]:
-    """Return the tasks (name, function of the stage) that add the viscous terms of all `blocks` of this rank to the
-    right-hand side, in the plan "compact", the order of computation that needs the least memory. `ghosts`: the
-    exchanges of ghost nodes. `reynolds`: the Reynolds number. The tasks overwrite the ghost nodes of physical faces, by
-    the boundary `conditions`. Every rank executes the tasks of all directions that a block of any rank has."""
+    """Return the tasks that add the viscous terms to the right-hand side of all `blocks` of this rank, in the order of
+    computation "compact", which needs the least memory. A task is a pair: its name, and a function of the number of the
+    Runge-Kutta stage. `ghosts`: the exchanges of ghost nodes. `conditions`: the boundary conditions, by which the tasks
+    overwrite the ghost nodes of physical faces. `reynolds`: the Reynolds number. Every rank executes the tasks of all
+    index directions that a block of any rank has."""
     prepare = blocks.program.prepare
     parts = [CompactViscous(blocks.program, state, reynolds) for state in blocks.states]
     fluxes = [(part.along,) * 3 for part in parts]

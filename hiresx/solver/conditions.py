@@ -127,13 +127,13 @@ class Conditions:
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
-        """Return the kernel launches of all boundary conditions that the method of `FaceCondition` with the name
-        `method` gives."""
+        """Return the kernel launches that the method called `method` makes, for all boundary conditions, without making
+        them. `method`: the name of a method of `FaceCondition` that launches kernels, such as "stress"."""
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
-        """Return the kernel launches that fill the ghost nodes of physical faces, in lists of independent launches.
-        Launches for passive scalars follow those for the gas."""
+        """Return the kernel launches that fill the ghost nodes of physical faces, as lists, to be launched one after
+        another, of launches that do not depend on each other. Launches for passive scalars follow those for the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
             lists[2 * isinstance(c, scalar_conditions.ScalarCondition)] += c.calls("ghost")
@@ -142,7 +142,7 @@ class Conditions:
 
     @property
     def steady(self) -> bool:
-        """Whether no boundary condition needs work of the host during a step."""
+        """Whether no boundary condition needs work on the host during a step."""
         return (
             not self.poles.any
             and not self.recycling.any
@@ -151,17 +151,19 @@ class Conditions:
         )
 
     def faces_with_flux_sums(self, state: BlockState) -> set[str]:
-        """Return the names of the faces of a block whose boundary conditions need the sums of mass fluxes behind the
-        face."""
+        """Return the names of those faces ("imin" ... "kmax") of the block `state` whose boundary conditions read the
+        sums of mass fluxes that kernels/wall_sums.h stores behind the face."""
         return {c.patch.face for c in self.all if c.closed and c.state is state}
 
     def axes(self, state: BlockState) -> list[boundary.AxisCondition]:
-        """Return the boundary conditions of a block on the axis of axisymmetric flow."""
+        """Return those boundary conditions of the block `state` that are conditions on the axis of axisymmetric
+        flow."""
         return [c for c in self.all if isinstance(c, boundary.AxisCondition) and c.state is state]
 
     def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
         """Set the nodes on physical faces by their boundary conditions for the time `time` + `share` * `dt`, in L /
-        c_ref. `given`: whether the state was set by a caller rather than computed."""
+        c_ref. `given`: whether the caller has set the state, as at the start of a run, so that conditions first impose
+        what a time step would keep, such as the velocity of a wall."""
         self.prepare(time + share * dt)
         self.recycling()
         self.begin(time, dt)
@@ -178,8 +180,8 @@ class Conditions:
             c.finish_reads()
 
     def prepare(self, time: float) -> None:
-        """Evaluate on the host the values that boundary conditions prescribe at `time`, in L / c_ref. They are applied
-        later."""
+        """Evaluate on the host the values that boundary conditions prescribe at `time`, in L / c_ref. The next call of
+        `nodes` or the tasks of the next stage apply them."""
         for profile in [*self._shared]:
             if not profile.prepare(time):
                 self._shared.remove(profile)
@@ -188,8 +190,8 @@ class Conditions:
             c.prepare(time)
 
     def begin(self, time: float, dt: float) -> None:
-        """Pass the start `time` of a step and its size `dt`, both in L / c_ref, to the device, if boundary conditions
-        or sources need them there."""
+        """Pass the start `time` of a step and its size `dt`, both in L / c_ref, to the device, if kernels of boundary
+        conditions or sources read them."""
         if self.clocked or self.timed or self._moving:
             self.clock.put(time, dt)
 
@@ -206,8 +208,9 @@ class Conditions:
         return [c for c in self._changing if c.moves]
 
     def outflow_rates(self, stage: int) -> None:
-        """Correct the right-hand side at the nodes of outflows by the waves that enter there. `stage`: the number of
-        the stage of a step; the means over the faces are computed in the first."""
+        """Correct the right-hand side at the nodes of outflows by the waves that enter the domain there. `stage`: the
+        number of the Runge-Kutta stage from 0; the means over the faces are computed in stage 0 and used in all
+        stages."""
         if stage == 0:
             self.outflow.convection()
         self._hold()

@@ -52,10 +52,12 @@ class DeviceResidentSteps:
     @property
     def possible(self) -> bool:
         """Whether the device can take steps without the host: no part of a step needs the host, and a failed step can
-        be undone. All ranks must ask for it if the device can exchange data with other ranks. The host is needed
+        be undone. Collective if the device can exchange data with other ranks. The host is needed
         - for ranks with which the device cannot exchange data, or that have no points;
-        - for profiles that change, poles, local time steps, iterations, and a filter that is not applied in every step;
-        - for an entropic pressure, whose sweeps would continue in steps that the device skips."""
+        - for profiles that change in time, poles, local time steps, time integrators that iterate, and a filter that is
+          not applied in every step;
+        - for an entropic pressure, which is computed by sweeps that would go on in the steps that the device skips
+          after a failure."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
@@ -89,7 +91,8 @@ class DeviceResidentSteps:
 
     def take_samples_of(self, sampler: Sampler) -> Callable[[], None] | None:
         """Let the device take the samples of `sampler` between steps, and return a function that stops this. Return
-        None if the host makes the steps, or if the device already takes the samples of another sampler."""
+        None, and change nothing, if the host makes the steps, or if the device already takes the samples of another
+        sampler."""
         if not self.possible or self.sampler is not None:
             return None
         self.sampler = sampler
@@ -100,15 +103,16 @@ class DeviceResidentSteps:
         return end
 
     def ahead(self, launch: Callable[[], None]) -> None:
-        """Call the function `launch` when the next recorded steps are launched, before the host waits for them. Its
-        kernel launches read the state after these steps, so that the device does not wait for the host in between. They
-        must not change data on which the flow depends. If a step failed, `seen_ahead` is false afterwards, and the
-        results must be discarded. The device may have made fewer steps than were launched."""
+        """Register the function `launch`, which launches kernels on the state after the next recorded steps. It is
+        called once, when these steps have been launched and before the host waits for them, so that the device is not
+        idle in between. The kernels must not change data on which the flow depends. If a step fails, `seen_ahead` is
+        false afterwards, and the results of the kernels must be discarded. The device may make fewer steps than were
+        launched."""
         self._ahead = launch
 
     @property
     def seen_ahead(self) -> bool:
-        """Whether the launches of the function that was passed to `ahead` have read the current state."""
+        """Whether the kernels that the function passed to `ahead` launched have read the current state."""
         return self._size.state_cache.seen_ahead
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Callable[[], StepOutcome]:
@@ -153,8 +157,8 @@ class DeviceResidentSteps:
             self._failed = error
 
     def raise_failed(self) -> None:
-        """Raise the error of work on the host, given to `beside`, that failed during the last steps. These steps are
-        complete nevertheless."""
+        """Raise the error of a function given to `beside` that failed on the host during the last steps; do nothing if
+        there is none. The steps themselves are complete."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed

@@ -29,16 +29,16 @@ class FaceBlocks:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments, by name, of kernels that compute or change the matrix blocks of the neighbours of nodes on
-        faces."""
+        """Values for the parameters, by name, of kernels that compute or change the matrices of this object: those that
+        couple a node on a face with its neighbours."""
         return {"numbers": self.numbers, "of_faces": self.blocks, "faces": self.blocks.shape[1]}
 
 
 def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray], colours: Colours) -> list[FaceBlocks]:
-    """Return, for each block of this rank, storage (filled with 0) for the matrix blocks of the neighbours of nodes on
-    faces with boundary conditions. The list is empty if the implicit integrator stores the matrix blocks of all nodes.
-    `sides`: for each block an array with ghost layers, nonzero at nodes on a face with a condition. `colours`: the
-    colours of nodes and lines in the sweeps."""
+    """Return, for each block of this rank, device storage (filled with 0) for the matrices that couple nodes on faces
+    with a boundary condition to their neighbours. The list is empty if the implicit integrator stores the matrices of
+    all nodes. `sides`: for each block an array [k, j, i] with ghost layers, nonzero at the nodes on such faces.
+    `colours`: the colours of nodes and grid lines in the Gauss-Seidel sweeps."""
     if case.implicit.storage != MATRIX_FREE:
         return []
     device, found = blocks.backend.to_device, []

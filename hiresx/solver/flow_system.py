@@ -33,7 +33,8 @@ VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Execute `tasks`, pairs (name, function of the stage number), in order for the stage number `stage` of a step."""
+    """Execute `tasks`, pairs (name, function of the stage number), in order. `stage`: the number of the Runge-Kutta
+    stage, from 0, with which each function is called."""
     for _, task in tasks:
         task(stage)
 
@@ -93,7 +94,7 @@ class FlowSystem(System):
 
     @property
     def steps_alike(self) -> bool:
-        """Whether every step makes the same kernel launches."""
+        """Whether every step makes the same kernel launches, so that they can be recorded once."""
         return self._filter is None or self._filter.every == 1
 
     def _filter_tasks(self, case: Case, last: int) -> list[Task]:
@@ -114,7 +115,8 @@ class FlowSystem(System):
         return [("filter", filter_state)]
 
     def begin(self, steps: int) -> None:
-        """Start a time step from the current state. `steps`: the number of steps that were made before."""
+        """Start a time step from the current state, which is stored if the time integrator needs it or `back` must
+        restore it. `steps`: the number of steps that were made before."""
         self._steps = steps
         if self._history is not None:
             self._history.begin()
@@ -134,10 +136,10 @@ class FlowSystem(System):
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """Compute stage `n` of an explicit scheme by executing all tasks in order: right-hand side, update, boundary
-        conditions. Afterwards the nodes on faces satisfy their boundary conditions and the exchange of ghost nodes
-        between blocks has started, so that the state can be read between steps. Ghost nodes of physical faces are
-        filled only when they are needed."""
+        """Compute stage number `n` (from 0) of an explicit time integrator by executing all tasks in order: right-hand
+        side, update, boundary conditions. Afterwards the nodes on faces satisfy their boundary conditions and the
+        exchange of ghost nodes between blocks has started, so that the state can be read between steps. Ghost nodes of
+        physical faces are filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:
@@ -149,7 +151,8 @@ class FlowSystem(System):
             self._ghosts.mirrored.state()  # the next stage begins with these ghosts
 
     def launches(self) -> list[Call | list[Call]]:
-        """Return the kernel launches of a whole time step, without making them, for integrators that do not iterate."""
+        """Return all kernel launches of a time step, in order, without making them. An entry that is a list has
+        launches that do not depend on each other. The time integrator must not iterate."""
         program = self._blocks.program
         assert isinstance(program, RecordingProgram)  # callers check this
         with self.by(one_after_another), program.recording() as calls:
@@ -167,8 +170,9 @@ class FlowSystem(System):
             self._perform = before
 
     def look(self, looks: Sequence[Task]) -> None:
-        """Execute the tasks `looks`, pairs (name, function of the stage), before the other tasks of every stage. They
-        must only read the flow, and replace those of an earlier call."""
+        """Execute the tasks `looks`, pairs (name, function of the stage number), before the other tasks of every stage,
+        from now on. They must only read the flow. They replace the tasks that an earlier call of this method has
+        set."""
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 
@@ -193,12 +197,13 @@ class FlowSystem(System):
 
     @property
     def history(self) -> StateHistory | None:
-        """The states of earlier steps, for integrators that iterate; None for others."""
+        """The states of earlier steps, for time integrators that iterate; None for other integrators."""
         return self._history
 
     @property
     def earlier(self) -> Sequence[Earlier]:
-        """The earlier steps that the integrator needs, the latest first, each with its initial state and its size."""
+        """The earlier steps that the integrator needs, the latest first, each with the state at its start and its size
+        in L / c_ref."""
         return [] if self._history is None else self._history.earlier
 
     # ---- vectors
@@ -243,7 +248,7 @@ class FlowSystem(System):
 
     @property
     def bytes(self) -> int:
-        """Number of bytes on the device of all vectors that the time integrator has allocated."""
+        """Number of bytes on the device of all vectors that the time integrator has allocated on this rank."""
         return self._vectors.bytes
 
     # ---- the flow

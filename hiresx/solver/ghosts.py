@@ -47,8 +47,10 @@ class Ghosts:
         return bool(self.halo.neighbours)
 
     def start_state(self) -> None:
-        """Set the nodes that lie under finer levels, start the exchange of the state between connected blocks, and fill
-        the ghost nodes behind patched faces, around finer levels and behind walls that interpolate mirrored points."""
+        """Set the nodes that lie under finer levels to the values of the coincident nodes there, start the exchange of
+        the state between connected blocks, and fill the ghost nodes behind patched faces (which touch other blocks
+        without common nodes), around finer levels, and behind walls whose ghosts are interpolated at their mirror
+        images."""
         self.patched.nodes()
         self.halo.start_state()
         self.patched.state()
@@ -60,14 +62,15 @@ class Ghosts:
 
     def send_state(self) -> None:
         """Start the exchange of the state and the interpolation of its ghosts (`start_state`). If exchanges do not
-        overlap with computations, also wait until it is complete."""
+        overlap with computations, also wait until the exchange is complete."""
         self.start_state()
         if not self.overlap:
             self.halo.finish_state()
 
     def send_fluxes(self, fluxes: list[tuple[Any, ...]], work: Sequence[Any]) -> None:
-        """Start the exchange of the viscous `fluxes` of all blocks, for each block one array per direction, which are
-        stored in the arrays `work`. If exchanges do not overlap with computations, also wait until it is complete."""
+        """Start the exchange of the viscous fluxes of all blocks of this rank. `fluxes[n][d]`: the array of the fluxes
+        of block n along index direction d. `work[n]`: the array that contains all fluxes of block n, one direction
+        after the other. If exchanges do not overlap with computations, also wait until the exchange is complete."""
         self.halo.start_fluxes(fluxes)
         self.patched.fluxes(fluxes, work)
         if not self.overlap:
@@ -79,7 +82,7 @@ class Ghosts:
 
     def send_field(self, name: str) -> None:
         """Start the exchange of the field `name`, which a term of the right-hand side has computed. If exchanges do not
-        overlap with computations, also wait until it is complete."""
+        overlap with computations, also wait until the exchange is complete."""
         self.halo.start_field(name)
         self.patched.field(name)
         if not self.overlap:
@@ -96,9 +99,9 @@ class Ghosts:
         self.mirrored.close()
 
     def meanwhile(self, parts: Sequence[Calls]) -> Callable[[], None]:
-        """Return a function that makes kernel launches during an exchange of ghost nodes, and processes MPI messages
-        between them. `parts`: lists of launches that do not use the ghost nodes of other ranks; messages are processed
-        after each list."""
+        """Return a function that makes kernel launches while an exchange of ghost nodes is in progress. `parts`: lists
+        of launches that do not use the ghost nodes of other ranks. The function makes them in order, and lets MPI
+        process messages after each list."""
         if not self.others:
             return self._program.prepare([call for calls in parts for call in calls])
         prepared = [self._program.prepare(calls) for calls in parts]

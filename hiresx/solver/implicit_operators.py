@@ -103,8 +103,9 @@ class ImplicitOperators(Linearised):
     # ---- the explicit step
 
     def begin(self) -> None:
-        """Compute the explicit time step of every node from the current state, and store it in the array `dt` of the
-        block states. The other methods use these steps until the next call of `begin`."""
+        """Compute, for every node, the time step that would be stable for an explicit integrator in the current state,
+        and store it in the array `dt` of the block states. The other methods use these steps until the next call of
+        `begin`."""
         self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
@@ -122,8 +123,8 @@ class ImplicitOperators(Linearised):
         return 0.0 if self._in_time is None else self._in_time.over_time
 
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute the change of the state x by a short explicit step with boundary conditions, and store it in
-        `into`."""
+        """Compute the change of the state x by a step with the explicit time step of each node (`begin`), boundary
+        conditions included, and store it in `into`. The state of the blocks is overwritten."""
         system, term = self._system, self._in_time
         system.rates(x, self._time, into)  # the state is x with its conditions, and r its rates
         with system.timed(VECTORS):
@@ -144,8 +145,8 @@ class ImplicitOperators(Linearised):
     # ---- matrix blocks
 
     def assemble(self, x: Vector, over_cfl: float) -> None:
-        """Compute the matrix blocks of the linear equations at the state x. `over_cfl`: 1/c, where c is the pseudo-time
-        step divided by the explicit step."""
+        """Compute the matrix blocks of the linear equations of a pseudo-time step from the state x. `over_cfl`: 1/c,
+        where c is the pseudo-time step divided by the explicit step."""
         with self._system.timed("blocks"):
             self._assemble(x, over_cfl)
 
@@ -248,8 +249,9 @@ class ImplicitOperators(Linearised):
         self._launch("largest_of_node", lambda s: {"largest": s.array("residual")}, x=rates)
 
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
-        """Return the component with the largest magnitude in the vector `rates`, with its block, node and equation. As
-        in norms, variables of a turbulence model are divided by their typical sizes."""
+        """Return the largest magnitude of a component of the vector `rates` on all ranks, with the block, node and
+        equation of this component. As in norms, variables of a turbulence model are divided by their typical sizes.
+        Collective."""
         found: list[tuple[float, ResidualPlace]] = []
         for s, array in zip(self._blocks.states, rates.arrays, strict=True):
             values = np.abs(self._blocks.host_values(s, array)) / self._scales
@@ -258,8 +260,8 @@ class ImplicitOperators(Linearised):
         return max(everywhere, key=lambda one: one[0])
 
     def check_blocks(self) -> None:
-        """Raise HiresxError, on all ranks, that names the first node whose diagonal matrix block is singular, if there
-        is one."""
+        """Raise HiresxError on all ranks if the diagonal matrix block of a node is singular; the message names the
+        first such node. Collective."""
         found: ResidualPlace | None = None
         for n, s in enumerate(self._blocks.states):
             for inverses in self._sweeps.inverses(n):
@@ -289,8 +291,8 @@ def connect(
     system: FlowSystem,
 ) -> None:
     """Give an implicit time `integrator` the operators of the linearised flow on the `blocks` of this rank, with their
-    `ghosts` and boundary `conditions`; `step_size` gives the pseudo-time step. Other integrators are left unchanged.
-    All ranks must call this."""
+    `ghosts` and boundary `conditions`; `step_size` gives the pseudo-time step, and `system` the operations on vectors
+    of the size of the state. Other integrators are left unchanged. All ranks must call this."""
     if isinstance(integrator, ImplicitIntegrator):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 

@@ -15,8 +15,9 @@ Flow: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[
 def initial_flow(case: Case, initial: str | Callable[..., Any] | None = None) -> Flow:
     """Return a function of the coordinates x, y, z of nodes that computes the initial state of `case`, or the state
     that `initial` gives: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), or the name of a function of
-    case.py. The returned function also gives the passive scalars by name, and raises the errors of `Case.evaluate`.
-    Raises HiresxError for an unknown name and a missing parameter."""
+    case.py. The returned function takes arrays of one shape, in L, and returns the values of rho, u, v, w, p and a
+    dictionary of the passive scalars. It raises HiresxError if the function fails or returns something else.
+    `initial_flow` itself raises HiresxError for an unknown name and a missing parameter."""
     state = case.initial.state
     if initial is None and state is not None:
         uniform = [state.rho, state.u, state.v, state.w, state.p]

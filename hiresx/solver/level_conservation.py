@@ -92,8 +92,9 @@ class LevelConservation:
             self._of_rates = self._launches("level_ends", lambda one: one.ends)
 
     def task(self) -> Task:
-        """Return the task as a pair: its name, and a function of the number of the stage that corrects the rates `r`.
-        It must follow the tasks that compute `r`."""
+        """Return the task that corrects the rates `r` such that levels of refinement conserve mass, momentum and
+        energy, as a pair: its name, and a function of the number of the stage. It must follow the tasks that compute
+        `r`."""
         return "conservation", self._take_back
 
     def _take_back(self, stage: int) -> None:
@@ -106,9 +107,9 @@ class LevelConservation:
     def add(self, integrals: np.ndarray, dt: float) -> bool:
         """Change the state at nodes of finer levels so that the integrals of the conserved variables over the whole
         grid change by `integrals` (variables,), in the scales of the case. Nodes with larger present rates of change
-        take a larger share, but no more than their density and pressure allow. `dt`: the length of the time step, which
-        must be the one that the kernels use at present. Returns True if the state was changed, and False if no node of
-        a finer level can take a change. Collective."""
+        take a larger share, but no more than their density and pressure allow. `dt`: the time step in L / c_ref, which
+        must be the one that is set on the device (`StepSize.put`). Returns True if the state was changed, and False if
+        no node of a finer level can take a change. Collective."""
 
         def all_levels(values: np.ndarray) -> None:
             values[:] = values.sum(axis=0)

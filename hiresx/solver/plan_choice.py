@@ -16,7 +16,8 @@ _OF_BACKEND = {"cpu": ("pencils", "decomposed"), "cuda": ("fused", "decomposed")
 
 
 def check_plan(plan: str, backend: str) -> None:
-    """Raise HiresxError if the backend called `backend` does not have the plan (order of computation) called `plan`."""
+    """Raise HiresxError if the backend named `backend` cannot compute by the plan (order of computation) named
+    `plan`."""
     if inviscid_plan(plan, backend) not in _OF_BACKEND[backend]:
         own = (*_OF_BACKEND[backend], compact.NAME)
         if plan not in {compact.NAME, *(name for of_one in _OF_BACKEND.values() for name in of_one)}:
@@ -25,10 +26,11 @@ def check_plan(plan: str, backend: str) -> None:
 
 
 def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None, there: int = 0) -> str:
-    """Return the name of the plan, the order in which kernels compute the right-hand side: `asked`, or the key `plan`
-    of the case. If neither is set, return the default of the backend, or on all ranks "compact" if the GPU of a rank
-    has too little memory for the arrays of its blocks. `domain`: the grid with its division. `there`: number of bytes
-    of these arrays that are allocated already. All ranks must call this; no memory is allocated.
+    """Return the name of the plan, the order in which kernels compute the right-hand side: `asked`, or, if this is
+    None, the key `plan` of the case. If neither is set, return the default of the backend, or on all ranks "compact" if
+    the GPU of a rank has too little memory for the arrays of its blocks. `domain`: the grid and its division among the
+    ranks. `there`: the number of bytes of these arrays that are allocated on the device already. All ranks must call
+    this; no memory is allocated.
 
     Raises HiresxError for a plan that the backend does not have or that does not support the case, and if the arrays do
     not fit into the memory of a GPU.

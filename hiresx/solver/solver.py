@@ -122,7 +122,7 @@ class Solver:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks (name, function of the stage) of a stage or, if the integrator iterates, a right-hand side."""
+        """The tasks (name, function of the stage) of a stage, or of a right-hand side if the integrator iterates."""
         return self.system.tasks
 
     @property
@@ -206,13 +206,12 @@ class Solver:
         self.step_size.put(dt)
 
     def step(self, largest: float = np.inf) -> float:
-        """Make one time step, no longer than `largest`, and return its size, in L / c_ref (0 with local steps).
-
-        A step by CFL number may fail because wave speeds grow during it, for instance after an impulsive start. It is
-        then repeated with half of its size, then with a quarter, if the integrator stores the state at the start.
-        Raises FloatingPointError, with the state as before, if no step is possible: the rates of change are not finite,
-        or so large that time would not advance, or a quarter of the step fails as well. If the integrator does not
-        store the start, the failed state remains."""
+        """Make one time step, no longer than `largest`, and return its size, in L / c_ref (0 with local steps). A step
+        by CFL number may fail because wave speeds grow during it, for instance after an impulsive start. It is then
+        repeated with half of its size, then with a quarter, if the integrator stores the state at the start. Raises
+        FloatingPointError, with the state as before, if no step is possible: the rates of change are not finite, or so
+        large that time would not advance, or a quarter of the step fails as well. If the integrator does not store the
+        start, the failed state remains."""
         if largest == np.inf:
             self.advance(1)
         else:
@@ -220,9 +219,9 @@ class Solver:
         return self.dt
 
     def advance(self, count: int, until: float = np.inf) -> int:
-        """Make up to `count` time steps, none past the time `until`, and return the number of steps made. If the host
-        is needed, one step is made, otherwise all of them or nearly all. Raises the errors of `step`; the steps before
-        the failed one remain valid. All ranks call this with the same count."""
+        """Make up to `count` time steps, none past the time `until` in L / c_ref: one if steps need work on the host,
+        otherwise nearly all. Return the number made. Raises FloatingPointError if a step is not possible (`step`); the
+        steps before it remain. All ranks call this with the same count."""
         taken, failed = self._take_device_steps(count, until) if self.device_resident_steps.possible else (0, None)
         if taken and failed is None:
             return taken
@@ -338,7 +337,7 @@ class Solver:
 
     @property
     def can_rewind(self) -> bool:
-        """Whether the start of the last step is stored, with positive density and pressure. All ranks ask together."""
+        """Whether the start of the last step is stored, with positive density and pressure. Collective."""
         alive = self._state_cache.began is not None and self.system.alive_before
         return bool(self.comm.min([float(alive)])[0])
 
@@ -372,8 +371,8 @@ class Solver:
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
-        """Set the initial state of the case, or that of `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u,
-        v, w, p). It is called for ranges of planes of large blocks, by several threads. All ranks must call this."""
+        """Set the initial state of the case, or of `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w,
+        p), or its name in case.py. Several threads call it for ranges of planes of large blocks. Collective."""
         self.settle()
         self._give()
         with self.comm.together():
@@ -389,8 +388,8 @@ class Solver:
             self.system.history.forget()
 
     def complete_state(self, given: bool = True) -> None:
-        """Apply the boundary conditions to physical faces and fill the ghost nodes of connected blocks. `given`:
-        whether a caller has set the state. All ranks must call this."""
+        """Apply the boundary conditions and fill the ghost nodes of connected blocks. `given`: whether the caller has
+        set the state, so that walls, for instance, must first impose their velocity. All ranks must call this."""
         self.settle()
         self._state_cache.invalidate_radii()
         self._state_cache.incomplete = False
@@ -408,7 +407,7 @@ class Solver:
             self.settle()
 
     def complete_if_set(self) -> None:
-        """Apply boundary conditions and fill ghost nodes if a rank has set nodes before. All ranks must call this."""
+        """Call `complete_state` if any rank has set nodes since it was called last. All ranks must call this."""
         if self.comm.max(float(self._state_cache.incomplete)):
             self._give()  # also on ranks that set no node
             self._state_cache.replaced = True
@@ -423,8 +422,8 @@ class Solver:
         self._conditions.finish_reads()
 
     def values(self) -> dict[str, Any]:
-        """Return the numbers on which the next step depends, for a checkpoint: time, steps, dt, step_factor, and what
-        the integrator, its history and the format of the state need in addition."""
+        """Return a dictionary of the numbers on which the next step depends, for a checkpoint: time, steps, dt,
+        step_factor, and what the integrator, its history and the format of the state need in addition."""
         found = dict[str, Any](time=self.time, steps=self.steps, dt=float(self.dt), step_factor=self.step_factor)
         if self.configuration.storage.carries:
             found["reference"] = list(self.configuration.reference)
@@ -442,8 +441,8 @@ class Solver:
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
         """Continue from a checkpoint, bit-identically on the same backend and partition. `values`: the result of the
-        method `values`. `read(name, box)`: returns the nodes in the half-open index ranges `box` (i, j, k) of its array
-        `name`. Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
+        method `values`. `read(name, box)`: returns array `name` at the nodes `box`, half-open ranges (i, j, k).
+        Collective. Raises ValueError for impossible numbers, and for arrays of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():
@@ -455,8 +454,8 @@ class Solver:
         self.go_on(values, fill)
 
     def go_on(self, values: Mapping[str, Any], fill: Callable[[], None]) -> None:
-        """Continue from the numbers `values` of a checkpoint, with a state that the function `fill` sets on the device.
-        Nodes that `fill` does not set are not changed. All ranks must call this."""
+        """Continue from the numbers `values` (the result of the method `values`), with a state that the function `fill`
+        sets on the device. Nodes that `fill` does not set are not changed. All ranks must call this."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
@@ -483,7 +482,8 @@ class Solver:
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """Return field `name` of block number `block`, (..., nk, nj, ni). Raises HiresxError if the run has none."""
+        """Return a host copy, float64 (..., nk, nj, ni), of the field called `name` of block number `block` of this
+        rank. Raises HiresxError if the run has no such field."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)

@@ -48,7 +48,7 @@ class StateHistory:
 
     @property
     def earlier(self) -> list[Earlier]:
-        """The earlier time steps, the latest first, each with the state at its start and its size."""
+        """The earlier time steps, the latest first, each with the state at its start and its size in L / c_ref."""
         return [Earlier(*step) for step in zip(self._states[1:], self._steps, strict=False)]
 
     @property

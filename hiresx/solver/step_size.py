@@ -74,8 +74,8 @@ class StepSize:
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
         """Return the size of the next time step, in L / c_ref. `left`: the time that remains until the step must end at
         the latest. `own`: the size that the time integrator asks for; None: the size that the case sets, by `time.dt`
-        or the CFL numbers. `factor`: the factor of this size, 1 or, after a failure of the run, less. All ranks must
-        call this."""
+        or the CFL numbers. `factor`: the number by which this size is multiplied: 1 or, after a failure of the run,
+        less. All ranks must call this."""
         wanted = self.case_step(factor) if own is None else factor * own
         return min(wanted, left) if own is None and self._case.time.dt is not None else step_towards(left, wanted)
 
@@ -92,7 +92,8 @@ class StepSize:
         return largest_step(factor * time.cfl, factor * time.viscous_cfl, inviscid_radius, viscous_radius)
 
     def fill_local(self, factor: float) -> None:
-        """Set the local time step of every node to `factor` times the step by the CFL numbers of the case."""
+        """Set the local time step of every node to `factor` times the step that the CFL numbers of the case allow
+        there."""
         time = self._case.time
         assert time.cfl is not None  # otherwise there are no local steps
         self.fill_by(factor * time.cfl, factor * time.viscous_cfl)
@@ -105,8 +106,8 @@ class StepSize:
 
     def radii(self, launched: bool = False) -> np.ndarray:
         """Return an array (2,) with the largest inviscid and the largest viscous spectral radius of all blocks of all
-        ranks, in c_ref / L. `launched`: whether their kernels were already launched for the current state. All ranks
-        must call this."""
+        ranks, in c_ref / L. `launched`: whether the kernels that compute them were already launched for the current
+        state; otherwise they are launched. Waits for the device. All ranks must call this."""
         if not launched:
             self._launch()
         found = self._blocks.backend.to_host(self.found).reshape(-1)[self._places].astype(float)
@@ -127,8 +128,9 @@ class StepSize:
         self._on_device = None
 
     def seek_norms(self) -> None:
-        """Launch the computation of the norms of the right-hand side behind recorded steps, before the host waits for
-        these steps, and the copy of the results. The method `norms` uses these if they belong to the current state."""
+        """Launch the kernels that compute the norms of the right-hand side, and the copy of the norms to the host,
+        behind time steps that the device still executes; the host does not wait. The method `norms` uses the result if
+        it belongs to the current state."""
         self._seek_norms()
         self.state_cache.norms = self._blocks.backend.fetch(self._norms)
 
@@ -148,13 +150,13 @@ class StepSize:
 
     @property
     def few(self) -> np.ndarray:
-        """Number of partial results in each row of the array `found` (rows, 2, FEW) of spectral radii, int32 (rows,); 0
-        in rows that belong to no block."""
+        """How many partial maxima of the spectral radii the device stores for each row of the array `found` (rows, 2,
+        FEW): int32 (rows,), at most FEW. It is 0 in rows that belong to no block."""
         few = np.zeros(len(self.found), np.int32)
         few[self._rows] = [reduction.few for reduction in self.reductions]
         return few
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of the arrays for the computation of spectral radii and norms."""
+        """Number of bytes on the device of the arrays for the computation of spectral radii and norms."""
         return sum(r.bytes for r in self.reductions)

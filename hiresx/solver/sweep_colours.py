@@ -24,16 +24,18 @@ class Colours:
         self._count, self._connections = count, connections
 
     def of_first(self, s: BlockState, direction: int) -> int:
-        """Return a number whose parity is the colour of the first line along `direction` (0, 1, 2) in the box of nodes
-        `s` that this rank computes, or of the first node of `s` if `direction` is NODES."""
+        """Return an integer whose parity (even 0, odd 1) is the colour of the first grid line along `direction` (0, 1,
+        2) in a box of nodes, or of its first node if `direction` is the constant NODES. `s`: the box, which this rank
+        computes."""
         along = 0 if direction == NODES else s.first[direction]
         return sum(s.first) - along + int(self.constants[s.part.whole, direction])
 
     @cached_property
     def constants(self) -> np.ndarray:
-        """The numbers c (blocks, 4) in the colours of each block, for lines along i, j and k, and for nodes. They make
-        colours alternate across joined faces. Faces are considered one after another, those with most nodes first. A
-        face that would close an odd cycle has the same colour on both sides."""
+        """The integers c (blocks, 4), 0 or 1, for lines along i, j and k, and for nodes, that are added to sums of node
+        indexes whose parity is a colour. They make colours alternate across joined faces. Faces are considered one
+        after another, those with most nodes first. A face that would close an odd cycle has the same colour on both
+        sides."""
         root = np.arange(self._count * (DIRECTIONS + 1)).reshape(self._count, -1)
         found = np.zeros_like(root)
         for one in sorted(self._connections, key=lambda one: -int(np.prod(np.diff(one.range)))):

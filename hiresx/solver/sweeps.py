@@ -31,8 +31,9 @@ AHEAD = "line_sweep_ahead"
 
 
 def check_lines(lines: str, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError if every block has only one node along the direction `lines`. `lines`: the value of the key
-    `implicit.lines`, a direction or another word. `blocks`: the blocks, not divided among ranks."""
+    """Raise HiresxError if every block has only one node along the direction `lines`. `lines`: the value of the key
+    `implicit.lines`, "i", "j", "k" or another word, for which nothing is checked. `blocks`: the blocks, not divided
+    among ranks."""
     if lines in _NAMES and all(block.size[_NAMES.index(lines)] == 1 for block in blocks):
         raise HiresxError(
             f'implicit.lines = "{lines}": no block has more than one node along {lines}',
@@ -91,12 +92,12 @@ class Sweeps:
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Prepare the sweeps for the matrix of the current state: invert the diagonal block of each node, or factorise
-        the block-tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen
-        anew before. Collective.
+        the block-tridiagonal matrix of each grid line. If the key `implicit.lines` is "auto", the directions of the
+        lines are chosen anew before. Collective.
 
         `over_cfl`: 1/CFL. `over_time`: the coefficient of the unknown state in the equations of the time step, 0 in
-        steady flow. Only subclasses that compute the diagonal blocks here need both; stored diagonal blocks contain
-        them."""
+        steady flow. Only subclasses that compute the diagonal blocks here need both numbers; diagonal blocks that are
+        stored contain their effect."""
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
@@ -339,19 +340,19 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
-    """Return the extent (ni, nj, nk) of one launch of a kernel for sweeps over lines along `direction`. The nodes of
-    one colour of the block `s` are every second node of a row along i, so that the extent along i is half of the number
-    of nodes, rounded up. For lines along i a launch visits only every second row, so that the extent along j is halved,
-    too, and a colour needs two launches (`parities`)."""
+    """Return the extent (ni, nj, nk) of one launch of a kernel for sweeps over lines along `direction` (0, 1, 2). The
+    nodes of one colour of the block `s` are every second node of a row along i, so that the extent along i is half of
+    the number of nodes, rounded up. For lines along i a launch visits only every second row, so that the extent along j
+    is halved, too, and a colour needs two launches (`parities`)."""
     ni, nj, nk = s.size
     return ((ni + 1) // 2, (nj + 1) // 2 if direction == 0 else nj, nk)
 
 
 def parities(direction: int) -> range:
     """Return the numbers of the launches of a kernel that together visit all nodes of one colour, for sweeps over lines
-    along `direction`. A launch visits every second node of a row along i (`nodes_of_lines`). Lines along i need two
-    launches, for even and odd i, since all nodes of a row have one colour. Other lines need one, as colours alternate
-    in a row."""
+    along `direction` (0, 1, 2). A launch visits every second node of a row along i (`nodes_of_lines`). Lines along i
+    need two launches, for even and odd i, since all nodes of a row have one colour. Other lines need one, as colours
+    alternate in a row."""
     return range(2 if direction == 0 else 1)
 
 

@@ -221,10 +221,11 @@ class Terms:
         return self.around_fluxes(("viscous", lambda stage: inner()), ("viscous", lambda stage: outer()))
 
     def around_fluxes(self, inner: Task, outer: Task) -> list[Task]:
-        """Return the tasks (name, function of the stage) that compute the differences of viscous fluxes and wait for
-        the fluxes of other ranks. `inner`: the task for the nodes that need no fluxes of other ranks. `outer`: the task
-        for the other nodes. The order is `inner`, wait, `outer`. If the viscous terms come first, it is wait, `inner`,
-        which then computes all nodes. Without other ranks the list is `inner` alone."""
+        """Return, in order, the tasks that compute the differences of viscous fluxes and the task that waits for the
+        fluxes of other ranks; a task is a pair (name, function of the stage number). `inner`: the task for the nodes
+        that need no fluxes of other ranks. `outer`: the task for the other nodes. The order is `inner`, wait, `outer`.
+        If viscous terms are computed before inviscid ones, `inner` computes all nodes, and the order is wait, `inner`.
+        With one rank the list is `inner` alone."""
         if not self._ghosts.others:
             return [inner]
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())

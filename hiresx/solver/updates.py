@@ -10,9 +10,9 @@ from hiresx.time.explicit import Explicit
 
 
 def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Explicit) -> list[Task]:
-    """Return the tasks (name, function of the stage) that update the state of all `blocks` of this rank at the end of a
-    stage of the explicit `integrator`, after the right-hand side was computed by `terms`. If possible, the update
-    includes the differences of the viscous fluxes, and is made while `ghosts` exchanges these fluxes."""
+    """Return the tasks, pairs (name, function of the stage number), that update the state of all `blocks` of this rank
+    at the end of a stage of the explicit `integrator`, after the right-hand side was computed by `terms`. If possible,
+    the update includes the differences of the viscous fluxes, and is made while `ghosts` exchanges these fluxes."""
     prepare, states = blocks.program.prepare, blocks.states
     if not (terms.ends_in_update and states):
         of_states = [

@@ -66,7 +66,7 @@ class Vectors:
         return self.count * of_one
 
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
-        """Combine two vectors: y = a x + b y."""
+        """Combine two vectors: y = a x + b y, in place. If b is 0, the old y is ignored."""
         for s, own, to in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             self._launch(s, "add_vectors", x=own, y=to, a=float(a), b=float(b))
 
@@ -88,7 +88,8 @@ class Vectors:
 
     def dot(self, x: Vector, y: Vector) -> float:
         """Return the scalar product of the vectors x and y over all variables and nodes of all ranks. Products of the
-        last variables are multiplied by the weights `of_last`. All ranks must call this."""
+        last variables, those of a turbulence model, are multiplied by the weights with which this object was made. All
+        ranks must call this."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             extent, columns, cut = _columns(s)
@@ -105,8 +106,8 @@ class Vectors:
         return float(self._blocks.comm.sum([found])[0])
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
-        """Return the scalar products (`dot`) of x with each of the first `count` vectors of a basis, an array (count,).
-        All ranks must call this."""
+        """Return the scalar products (see `dot`) of the vector x with each of the first `count` vectors of a basis, an
+        array (count,). All ranks must call this."""
         found = np.zeros(count)
         for s, many, one in zip(self._blocks.states, basis.arrays, x.arrays, strict=True):
             extent, columns, cut = _columns(s)
@@ -152,8 +153,8 @@ class Vectors:
             self.fill(s, own, wholes[s.part.whole][:, *slices(s.part.box)])
 
     def fill(self, state: BlockState, array: Any, values: np.ndarray) -> None:
-        """Set the nodes of the device array `array` of the block `state` from the host array `values` (variables, nk,
-        nj, ni)."""
+        """Set the nodes, without ghosts, of the device array `array` of the block `state` from the host array `values`
+        (variables, nk, nj, ni)."""
         backend = self._blocks.backend
         backend.copy(state.interior(array), backend.to_device(np.ascontiguousarray(values, self._real)))
 

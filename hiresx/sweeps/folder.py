@@ -32,9 +32,9 @@ _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another swe
 
 
 def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
-    """Return whether the folder `out` contains the sweep `plan` of `case`, possibly with other values of its keys.
-    Return False if the folder is empty or missing. Raises HiresxError for a folder with other contents, and for another
-    sweep, with the difference."""
+    """Return whether the folder `out` contains the parameter sweep `plan` of `case`; the values of its keys may differ.
+    Return False if the folder is empty or missing. Raises HiresxError, with the difference, for another sweep, and for
+    a folder with other contents. `case`: its name, file or folder."""
     if not holds_sweep(out):
         return False
     entries = read_entries(out)
@@ -54,9 +54,9 @@ def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
 
 
 def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
-    """Prepare the folder `out` for the sweep `plan` of `case`. If it contains a sweep, check that it is the same one;
-    values of its keys may have been added. Raises the errors of `compare`, and HiresxError if the folder cannot be
-    written."""
+    """Prepare the folder `out` for the parameter sweep `plan` of `case` (its name, file or folder). If it contains a
+    sweep, check that it is the same one; values of its keys may have been added. Raises HiresxError for a folder with
+    another sweep or other contents, and if it cannot be written."""
     keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], _digests(plan)
     if compare(out, case, plan):
         # runs that this plan leaves out remain part of the sweep
@@ -81,8 +81,8 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
 
 
 def holds_sweep(out: Path) -> bool:
-    """Return whether the folder `out` contains a sweep. Return False if it is empty or missing. Raises HiresxError for
-    other contents."""
+    """Return whether the folder `out` contains a parameter sweep, that is, a file sweep.json. Return False if the
+    folder is empty or missing. Raises HiresxError for other contents."""
     if (out / NAME).is_file():
         return True
     if os.path.lexists(out / "run.json"):
@@ -102,8 +102,8 @@ def holds_sweep(out: Path) -> bool:
 
 
 def read_entries(out: Path) -> dict[str, Any]:
-    """Return the content of the file sweep.json in the folder `out`: the keys, values and runs of a sweep. Raises
-    HiresxError if it cannot be read or parsed."""
+    """Return the content of the file sweep.json in the folder `out`: the keys, values and runs of a parameter sweep.
+    Raises HiresxError if it cannot be read or parsed."""
     path = out / NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -119,8 +119,8 @@ def read_entries(out: Path) -> dict[str, Any]:
 
 
 def named_by(out: Path) -> list[str] | None:
-    """Return the keys whose values are part of the names of the runs of the sweep in the folder `out`; None without a
-    sweep. Raises HiresxError if its file sweep.json cannot be read or parsed."""
+    """Return the keys whose values are part of the names of the runs of the sweep in the folder `out`; None if it
+    contains no sweep. Raises HiresxError if its file sweep.json cannot be read or parsed."""
     if not (out / NAME).is_file():
         return None
     entries = read_entries(out)

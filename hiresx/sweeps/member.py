@@ -18,15 +18,15 @@ _ERROR = "error: "
 
 
 def log(out: Path, member: SweepMember) -> Path:
-    """Return the path of the file with the printed output of the run `member` of a sweep. `out`: the folder of the
-    sweep."""
+    """Return the path of the file with the printed output of the run `member` of a parameter sweep. `out`: the folder
+    of the sweep."""
     return out / LOGS / f"{member.name}.txt"
 
 
 def need(out: Path, member: SweepMember) -> Need:
-    """Return what has to be done for the run `member` of a sweep: "nothing" if it is finished, "begin", "go on" from
-    its checkpoint, "begin again" if it was started but has no checkpoint, or "removal" if its folder contains a run of
-    another case. `out`: the folder of the sweep."""
+    """Return what has to be done for the run `member` of a parameter sweep, as a word: "nothing" if it is finished,
+    "begin", "go on" from its checkpoint, "begin again" if it was started but has no checkpoint, or "removal" if its
+    folder contains a run of another case. `out`: the folder of the sweep."""
     folder = out / member.name
     if not (folder / "run.json").is_file():
         return "begin"
@@ -80,9 +80,9 @@ def clear(out: Path, member: SweepMember) -> None:
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
-    """Return (status, reason, record) of the run `member` of a sweep. The status is the entry of its run.json; or
-    "waiting" if it was not started, "failed" if it ended before its first step, or "other case" if its folder contains
-    a run of another case. The reason says why it is not finished. `out`: the folder of the sweep."""
+    """Return (status, reason, record) of the run `member` of a sweep. The status is the entry `status` of its run.json;
+    or "waiting" if it was not started, "failed" if it ended before its first step, or "other case" if its folder
+    contains a run of another case. The reason says why it is not finished. `out`: the folder of the sweep."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:

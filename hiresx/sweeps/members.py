@@ -63,11 +63,11 @@ def plan(
     zipped: bool = False,
     named_by: Sequence[str] | None = None,
 ) -> SweepPlan:
-    """Return the runs of a sweep of `case` over these `values` by key, and `presets`; nothing is run. If `zipped` is
-    true the first values of all keys are combined, then the second ones, and so on; otherwise all combinations are
-    made. `named_by`: the keys in the names of the runs, for a sweep that exists already (`folder.named_by`); by default
-    the keys with several values. Raises HiresxError for an invalid case and for two equal runs. The hint for an unknown
-    key has the most similar one."""
+    """Return the runs of a sweep of `case` over `values`, a list for each dotted key, and `presets`, names of presets
+    of the case; nothing is run. If `zipped` is true the first values of all keys are combined, then the second ones,
+    and so on; otherwise all combinations are made. `named_by`: the keys whose values are part of the names of the runs,
+    as in a sweep that exists already (`folder.named_by`); None: the keys with several values. Raises HiresxError for an
+    invalid case and for two equal runs. The hint for an unknown key has the most similar one."""
     axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
     axes |= {key: plain(entry) for key, entry in values.items()}
     rows = list(combinations(axes, zipped))
@@ -87,8 +87,8 @@ def plan(
 
 
 def load_member(case: str | Path, name: str, values: Mapping[str, Any]) -> SweepMember:
-    """Return the run of a sweep called `name`: `case` with these `values` by key. Raises HiresxError for an invalid
-    case."""
+    """Return the run of a sweep called `name`: `case` (name, file or folder) with these `values` by dotted key. Raises
+    HiresxError for an invalid case."""
     loaded = load(case, values.get(PRESET), {key: value for key, value in values.items() if key != PRESET})
     resolved = loaded.model_dump(mode="json")
     for key in GRID_FILES:

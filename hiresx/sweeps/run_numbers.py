@@ -45,7 +45,7 @@ class ReducedColumn:
 
     def check(self, cases: Sequence[Mapping[str, Any]]) -> None:
         """Raise HiresxError if none of `cases` (nested dictionaries with all defaults) writes the history of this
-        column, or if the history of residuals has no such quantity."""
+        column, or if the column names a quantity that the history of residuals does not have."""
         there = list(dict.fromkeys(name for case in cases for name in _histories(case)))
         if self.history not in there:
             raise HiresxError(
@@ -89,9 +89,9 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
-    """Return the column of a table that `text` describes: HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION; by default
-    the reduction is "last". `start`: the time of the first sample to use, in L / c_ref. Raises HiresxError for any
-    other text."""
+    """Return the column of a table that `text` describes: HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION; REDUCTION is
+    last, first, mean, min, max or std, by default last. `start`: the time of the first sample to use, in L / c_ref.
+    Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(

@@ -42,7 +42,7 @@ class TableRequest:
 
     def check(self, of: SweepPlan) -> None:
         """Raise HiresxError for a column from a history that no run of the sweep `of` writes, and for a column to plot
-        that does not exist in its table."""
+        that does not exist in the table of `of`."""
         for wanted in self.columns:
             wanted.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
@@ -122,9 +122,10 @@ def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
     """Make all runs of the sweep `of` that are not finished, write the table that `wanted` describes after each run,
-    and return the result. `out`: the folder of the sweep. `case`: the case as the user named it. `how`: the options of
-    each run. `say`: a function that prints a line of progress. `show`: whether the output of the runs is also written
-    to stderr. Raises the errors of `sweep`."""
+    and return the table with the signal that stopped the sweep, if any. `out`: the folder of the sweep. `case`: the
+    case as the user named it. `how`: the options of each run. `say`: a function that prints a line of progress. `show`:
+    whether the output of the runs is also written to stderr. Raises HiresxError for a folder with other contents or
+    another sweep, and for columns that no run provides."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"
@@ -173,8 +174,8 @@ def run(
 
 def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -> SweepTable:
     """Write the table of the existing runs of the sweep `of` in the folder `out` and return it; nothing is run.
-    `wanted`: its columns. `case`: the case as the user named it. Raises HiresxError if there is no sweep in `out`, or
-    another one."""
+    `wanted`: its columns. `case`: the case as the user named it. Raises HiresxError if `out` does not contain this
+    sweep."""
     wanted.check(of)
     if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave out --table, so that the runs are made first")

@@ -102,9 +102,9 @@ def row(
     analyses: Sequence[Analysis] = (),
     fresh: bool = True,
 ) -> dict[str, Any]:
-    """Return the row of the run `one` in the table of the sweep in the folder `out`, as a dictionary. `columns`,
-    `analyses`: further columns, which are computed if the run is finished; the entry `error` names those that fail. If
-    `fresh` is false they are left out."""
+    """Return the row of the run `one` in the table of the sweep in the folder `out`, as a dictionary from the name of
+    the column to its value. `columns`, `analyses`: further columns, which are computed if the run is finished; the
+    entry `error` names those that fail. If `fresh` is false, these further columns are left out."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}
@@ -126,7 +126,7 @@ def row(
 
 def table(plan: SweepPlan, rows: Sequence[Mapping[str, Any]], columns: Sequence[ReducedColumn] = ()) -> SweepTable:
     """Return the table of the sweep `plan` with the `rows` of its runs. `columns`: further columns from histories. A
-    column that a run does not have is None."""
+    value that the row of a run does not have is None."""
     keys = tuple(plan.axes)
     names = dict.fromkeys(("run", *keys, *FACTS, *(column.name for column in columns)))
     names |= dict.fromkeys(name for found in rows for name in found if name != ERROR)

@@ -54,8 +54,9 @@ class ControlledStages(Stages):
 
     @abstractmethod
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step that led to the state in the attribute `_x`, store it in the
-        attribute `_work`, a vector, and return whether there is an estimate."""
+        """Estimate the error of the step that led to the state in the attribute `_x`, and store it in the attribute
+        `_work`, a vector. Return False, with `_work` undefined, if the method has no estimate yet, for instance in its
+        first step. `system`: the equations, with operations on vectors."""
 
     def _error(self, system: System) -> float | None:
         """Return the estimated error of the step, divided by the norm of the state at its start, if there is an

@@ -115,8 +115,8 @@ class CompletedRun:
         return next(a.history for a in watching if a.history.name == name).table().flat()
 
     def samples(self, name: str) -> np.ndarray:
-        """Return the entry `name` of the records of the run (`Simulation.history`) at all samples, an array
-        (samples,)."""
+        """Return the values of the entry `name` in the records of the run (`Simulation.history`), one for each sample,
+        an array (samples,)."""
         return np.array([entry[name] for entry in self.simulation.history])
 
 
@@ -139,8 +139,8 @@ class Workbench:
         return run.command if self.plan is None else f"{run.command} --set plan={self.plan}"
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return `function`(self, *`arguments`). A second call with the same function and arguments returns the first
-        result, or raises the first error again."""
+        """Return the result of `function` called with this workbench and `arguments`. A second call with the same
+        function and arguments returns the first result, or raises the first error again, without another evaluation."""
         key = (function, arguments)
         if key not in self._known:
             try:
@@ -184,12 +184,13 @@ class Check:
     """The names of the backends for which it compiles them, by that of the backend under test."""
 
     def value(self, bench: Workbench) -> float:
-        """Return the number that this check measures. All runs that it needs are made first, unless they are
-        complete."""
+        """Return the number that this check measures. Runs that it needs are made first, except those that `bench` has
+        already completed. `bench`: the `Workbench` with the backend under test."""
         return float(self.measure(*self._inputs(bench)))
 
     def curve_values(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
-        """Return the curves of this check for its picture, sequences of numbers by name; empty if it has none."""
+        """Return the curves of this check for its picture, a sequence of numbers for each name; empty if it has none.
+        `bench`: the `Workbench` with the backend under test and the completed runs."""
         return self.curves(*self._inputs(bench)) if self.curves else {}
 
     def _inputs(self, bench: Workbench) -> list[Any]:

@@ -176,9 +176,10 @@ def extent(signature: Signature) -> tuple[int, int, int]:
 
 
 def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
-    """Yield test arguments of the kernel with this `signature` by name, for each combination of the values of its
-    switches, with and without each optional array. The numbers are the same at every call. Kernels that read memory of
-    other processes have no variants. `real`: NumPy's name of the floating-point type."""
+    """Yield test arguments of the kernel with this `signature`, as dictionaries from the name of the parameter to a
+    number or an array: one for each combination of the values of its integer switches, with and without each optional
+    array. The numbers are the same at every call. Kernels that read memory of other processes have no variants. `real`:
+    NumPy's name of the floating-point type."""
     if any(kind == "const long long *" and name != "count" for kind, name in signature.arguments):
         return
     switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]

@@ -58,8 +58,8 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run the checks of the groups `asked` and return their results. `asked`: names of groups, or "long" or "all";
     empty for those that take seconds. `say`: a function that is called with lines about the progress; None: they are
-    printed to standard error if it is a terminal. `plan`: the order of computation; None for that of the backend. The
-    results are described in `hiresx.verify.run`."""
+    printed to standard error if it is a terminal. `plan`: the order of computation; None for the default of the
+    backend. The results are described in `hiresx.verify.run`."""
     if say is None:
         say = partial(print, file=sys.stderr, flush=True) if sys.stderr.isatty() else lambda text: None
     wanted = choose_groups(asked)
@@ -80,9 +80,9 @@ def run(
 
 
 def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
-    """Compile the kernels that `checks` need, on all cores at once, and return the number of sets of kernels. A
-    compilation that fails is repeated in its check, which reports the error. `bench`: the environment with the
-    backend."""
+    """Compile the kernels that `checks` need, on all cores at once, and return the number of configurations (sets of
+    kernels) that were needed. A compilation that fails is repeated in its check, which reports the error. `bench`: the
+    `Workbench` with the backend under test."""
     wanted = list(dict.fromkeys(found for check in checks for found in check.needed_kernels(bench.backend)))
 
     def compile_one(needed: tuple[str, Configuration]) -> None:
@@ -100,7 +100,7 @@ def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
 
 def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
     """Run one check of the group `name`, and return its result as a dictionary (`hiresx.verify.run`). `bench`: the
-    environment with the backend."""
+    `Workbench` with the backend under test."""
     began = time.perf_counter()
     value, curves, error, left_out = math.nan, {}, None, None
     try:

@@ -38,8 +38,9 @@ class TurnedCase:
     turns: tuple[Reindexing, ...]
 
     def wholes(self, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return arrays (..., nk, nj, ni) on the original blocks, joined from `blocks`, the arrays (..., nk, nj, ni) on
-        the divided blocks with changed indexes."""
+        """Return the arrays `blocks` of this case as arrays of the original case: joined to whole blocks, and with the
+        original index directions. `blocks`: for each block of this case an array (..., nk, nj, ni). The results, one
+        for each original block, have this form, too."""
         sizes = [np.max([[hi for _, hi in p.box] for p in self.parts if p.whole == w], axis=0) for w in self._wholes]
         found = [np.full((*blocks[0].shape[:-3], *reversed(size)), np.nan, blocks[0].dtype) for size in sizes]
         for part, turn, values in zip(self.parts, self.turns, blocks, strict=True):
@@ -64,7 +65,8 @@ def random_parts(
     whole: Decomposition, count: int, chance: np.random.Generator, barred: Collection[tuple[int, int, int]] = ()
 ) -> list[Part]:
     """Return the blocks of `whole` divided at random nodes into `count` boxes, or fewer if no box can be divided any
-    more. `chance`: the random generator. `barred`: triples (block, direction, node) at which no box may begin."""
+    more. `chance`: the random generator. `barred`: triples (block, direction, node) at which no box may begin: number
+    of the block, direction 0, 1 or 2, and index."""
     parts = list(whole.parts)
     least = MINIMUM_NODES
     while len(parts) < count:
@@ -91,9 +93,9 @@ def random_parts(
 
 
 def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
-    """Return triples (block, direction, node) of the nodes at which a block of the grid `whole` must not be divided:
-    those within the width of the ghost layers of the end of a boundary condition, on faces with a connection of two
-    blocks that share no nodes."""
+    """Return triples (block number, direction 0, 1 or 2, node index) of the nodes at which a block of the grid `whole`
+    must not be divided: those that are at most as many nodes as there are ghost layers away from the end of a boundary
+    condition inside a face. This concerns faces that are also connected to a block with which they share no nodes."""
     found: set[tuple[int, int, int]] = set()
     near = range(-whole.stencil.halo, whole.stencil.halo + 1)
     offset = {(c.block, c.face) for c in whole.connections if layout_of(c, whole.blocks) == "offset"}

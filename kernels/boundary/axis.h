@@ -1,5 +1,6 @@
-// Axis of axisymmetric flow, the line y = 0: behind it lies the mirror image, whose v and w (swirl) are turned round.
-// The coordinates behind it are mirrored too (hiresx/decomposition/coordinates.py), so the condition is exact.
+// Axis of axisymmetric flow, the line y = 0. The ghosts behind the axis are the mirror image of the flow, with v and w
+// (swirl) of opposite sign. The coordinates behind the axis are mirrored too (hiresx/decomposition/coordinates.py), so
+// the condition is exact.
 KERNEL(axis_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real y = q[2 * sv + p], z = q[3 * sv + p];
@@ -17,7 +18,7 @@ KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv
         }
 }
 
-// Ghosts of the normal viscous flux: of momentum y and z even, of momentum x, energy and the scalars odd.
+// Ghosts of the normal viscous flux: even for momentum y and z, odd for momentum x, energy and the scalars.
 KERNEL(axis_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        work_field<gradient_variables> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

@@ -1,10 +1,11 @@
-// Non-reflecting characteristic boundary: in the characteristic fields of the node on the face, those that leave the
-// block are continued cubically in the ghosts, and those that enter take the value of the target (Thompson 1987). The
-// node itself obeys the equations. A constant continuation would not do: the flux splittings of Steger-Warming and van
-// Leer mix the fields where the two states at a half point differ, and a kink of a leaving field at the face reflects 8
-// % and 16 % of it on any grid. Slowly entering fields are scaled by `entering_share`. Without it the rates would jump
-// where a speed changes its sign, for instance where the flow is tangential to a face: there by round-off, and during
-// Newton's method. target: a whole conservative state, laid out as that of prescribe.h.
+// Non-reflecting characteristic boundary (Thompson 1987), in the characteristic fields of the node on the face. The
+// ghosts continue the fields that leave the block cubically. Fields that enter take the value of the target. The node
+// itself obeys the equations. The leaving fields must not be continued as constants: the flux splittings of
+// Steger-Warming and van Leer mix the fields where the two states at a half point differ, and a kink of a leaving field
+// at the face then reflects 8 % and 16 % of the field on any grid. Fields that enter slowly are scaled by
+// `entering_share`. Otherwise the rates would jump where a characteristic speed changes its sign: by round-off where
+// the flow is tangential to a face, and during Newton's method. target: a whole conservative state, with the layout of
+// prescribe.h.
 #include "../quartic_ghosts.h"
 
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
@@ -19,7 +20,8 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, strid
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     continue_cubically(q, p, sn, sv, increment);
     const real viscous = viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]);
-    // On steep lines what leaves where gas enters, fully from Mach 0.1 on, goes on straight.
+    // On steep lines, where gas enters and viscosity matters (`viscous`), the leaving fields are continued linearly:
+    // fully from Mach 0.1 on.
     real straight = larger(real(0), smaller(real(1), real(10) * space.un / space.sound)) * viscous;
     if (straight > real(0)) straight *= shrinking_share(m, jacobian, p, sn, sv, steep_from, steep_to);
     add_quartic(q, p, sn, sv, viscous, increment, straight);

@@ -2,9 +2,9 @@
 #include "../quartic_ghosts.h"
 #include "../viscous.h"
 
-// For fields that enter nevertheless the ghosts repeat the node. The exception is the entering acoustic field where its
-// rate at the node is set (`rated`: subsonic outflow): there the ghosts continue the flow, by every second node where lines
-// shrink towards the face.
+// Fields that enter the block nevertheless have the value of the node in the ghosts. With `rated` (subsonic outflow)
+// the entering acoustic field is an exception, since its rate is set at the node: the ghosts continue this field, by
+// every second node where lines shrink towards the face.
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, int rated,
        real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -14,7 +14,8 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
-    // Elsewhere of the quartic all where every field leaves, from Mach 1.1 on, and none below Mach 1.
+    // Without `rated` the quartic is used fully where every field leaves at Mach 1.1 or more, and not at all below Mach
+    // 1.
     const real fast = larger(real(0), smaller(real(1), real(-10) * (space.un / space.sound + real(1))));
     add_quartic(q, p, sn, sv, rated ? viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]) : fast, increment);
     for (int l = 0; l < ghost_layers; ++l) {
@@ -27,7 +28,7 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
         keep_admissible(ghost, state);
         for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
     }
-    // After the rest, which needs most registers.
+    // This part comes last, because the part above needs the most registers.
     const real shrinking = rated ? shrinking_share(m, jacobian, p, sn, sv) : real(0);
     if (shrinking <= real(0)) return;
     real nodes[4][gas_variables];
@@ -49,11 +50,12 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
 }
 
 #ifdef HX_VISCOUS
-// Ghosts of the normal viscous flux behind a supersonic outflow: the cubic through the four nodes. It is drawn back to the
-// node on the face, as if the flux had no normal derivative, where density or pressure jumps, and where the slowest wave
-// leaves so slowly that viscosity carries the cubic's errors inwards (with given nu they would grow on fine grids): all of
-// the cubic is taken where the cell's Reynolds number (u_n - c) d/nu is above 4, none of it below 3. So it is with the
-// flux of a scalar, one of the `variables`; inverse_reynolds: of the larger diffusivity.
+// Ghosts of the normal viscous flux behind a supersonic outflow: the cubic through the four nodes at the face. The
+// cubic is reduced towards the value at the node on the face (zero normal derivative of the flux) where density or
+// pressure jumps. It is also reduced where the slowest wave leaves so slowly that viscosity carries the errors of the
+// cubic inwards; with given nu they would grow on fine grids. The cubic is used fully where the cell Reynolds number
+// (u_n - c) d/nu is above 4, and not at all below 3. variables: number of fluxes, 1 for a scalar. inverse_reynolds:
+// 1/Re_c; for a scalar 1/(Re_c Sc) if Sc < 1.
 KERNEL(outflow_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables,
        real direction, real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian,
        const_state_field<gas_variables> q, work_field<1> flux) {

@@ -1,5 +1,6 @@
-// Values on a face by a formula of place and time that a case gives: user_face(which, x, y, z, t), of the nodes of a patch,
-// places[c][node], at the time `share` of the step after that of the clock (clock.h).
+// Values on a face by a formula of position and time that the case gives, user_face(which, x, y, z, t). The time is
+// that of the clock (clock.h) plus the fraction `share` of the time step. places[c][node]: coordinates of the n nodes
+// of a patch.
 #include "../clock.h"
 
 #ifdef HX_FACE_FORMULAS

@@ -1,10 +1,10 @@
-// A no-slip wall whose layer the grid does not resolve. The flow slips along the wall's nodes, as along a slip wall
-// (reflect.h), and the viscous flux through them is that of the layer below a node further inside (the exchange node):
-// tangential stress and heat flux by the equations of an equilibrium boundary layer (Kawai & Larsson, Phys. Fluids 24
-// (2012) 015105),
+// A no-slip wall whose boundary layer the grid does not resolve. The flow slips along the wall's nodes, as along a slip
+// wall (reflect.h). The viscous flux through these nodes is that of a modelled layer below a node further inside (the
+// exchange node): tangential stress and heat flux by the equations of an equilibrium boundary layer (Kawai & Larsson,
+// Phys. Fluids 24 (2012) 015105),
 //   (mu + mu_t) du/dy = tau,   (mu/Pr + mu_t/Pr_t)/(gamma - 1) dT/dy = -(heat + tau u),
 //   mu_t = kappa y sqrt(rho tau) (1 - exp(-y sqrt(rho tau)/(17 mu)))^2,   kappa = 0.41, Pr_t = 0.9,
-// at the pressure of the exchange node, with the density and the viscosity of each height in the damping (semi-local
+// at the pressure of the exchange node. The damping takes the density and the viscosity at each height (semi-local
 // units: Yang & Lv, AIAA J. 56 (2018) 1).
 #include "../half_point.h"
 #include "../wall_sums.h"
@@ -12,11 +12,12 @@
 
 #ifdef HX_VISCOUS
 constexpr real layer_kappa = real(0.41), layer_damping = real(17), layer_heat = real(HX_PRANDTL / 0.9);
-// Cells of two Gauss points each in x, with y = height x^6, and steps of Newton's method (docs/numerics.md has the errors).
+// The layer is integrated over cells of x with two Gauss points each, y = height x^6. layer_steps: steps of Newton's
+// method (docs/numerics.md has the errors).
 constexpr int layer_cells = 12, layer_steps = 6;
 constexpr real least_speed = real(1e-10);
 
-// exp(-a), a >= 0, within 3e-6: as the damping needs it, and as packs have it
+// exp(-a), a >= 0, with an error below 3e-6, which is enough for the damping; it also works for packs.
 template <class T> HD T decay(T a) {
     const T z = a * real(1.0 / 16);
     T power = real(1) / (real(1) + z * (real(1) + z * (real(0.5) + z * (real(1.0 / 6) + z * real(1.0 / 24)))));
@@ -24,29 +25,31 @@ template <class T> HD T decay(T a) {
     return power;
 }
 
-// Stress and heat flux into the gas at a wall of temperature `given` (0: adiabatic) below a flow of temperature t, pressure
-// p and velocity `still` (not 0) relative to the wall, at `height`.
+// Stress and heat flux into the gas at a wall. given: temperature of the wall, 0 for an adiabatic wall. still, p, t:
+// velocity relative to the wall (not 0), pressure and temperature of the flow at `height`.
 template <class T>
 HD void equilibrium_layer(T still, T height, T p, T t, real given, real inverse_reynolds, T *stress, T *heat) {
     constexpr real gain = real(HX_GAMMA - 1.0), pr = real(HX_PRANDTL), recovery = real(0.89), sixth = real(0.288675134594813);
     constexpr real at[2] = {real(0.211324865405187), real(0.788675134594813)}, h = real(1.0 / layer_cells);
     const T isobar = gas_gamma * p;  // rho T
     T wall = given > real(0) ? T(given) : t + real(0.5) * gain * recovery * still * still;
-    // heat over stress
+    // ratio: heat flux over stress
     T ratio = given > real(0) ? ((wall - t) / gain - real(0.5) * recovery * still * still) / (pr * still) : T(real(0));
-    // The first guess is u+ = y+, or the power law u+ = 8.3 y+^(1/7). root: the square root of the stress
+    // The first guess is the larger stress of u+ = y+ and of the power law u+ = 8.3 y+^(1/7). root: the square root of
+    // the stress
     const T mu = viscosity(wall) * inverse_reynolds, rho = isobar / wall;
     T root = larger(square_root(mu * still / height),
                     square_root(rho) * power(still * real(1.0 / 8.3) * power(mu / (rho * height), real(1.0 / 7)), real(0.875)));
 #pragma unroll 1
     for (int step = 0; step < layer_steps; ++step) {
-        // u and the integrals of Pr du and Pr u du from the wall on, Pr that of mu and mu_t together; T follows from them
+        // u, and the integrals of Pr du and of Pr u du from the wall on, with the Pr of mu and mu_t together; they give
+        // T.
         T u = T(real(0)), linear = T(real(0)), square = T(real(0)), local = wall, rise = T(real(1));
         // du/dx and Pr at the Gauss points of a cell
         T slope[2] = {T(real(0)), T(real(0))}, mixed[2] = {T(pr), T(pr)};
 #pragma unroll 1
         for (int n = 0; n < layer_cells; ++n) {
-            // the temperature in the middle, by du/dx continued from the cell before
+            // The temperature in the middle of the cell, with du/dx extrapolated from the previous cell.
             const T way = real(0.5) * h * (slope[1] + real(0.799038105676658) * (slope[1] - slope[0]));
             const T middle = local - gain * mixed[1] * way * (ratio + u + real(0.5) * way);
             const T warm = larger(middle, real(0.1) * wall), laminar = viscosity(warm) * inverse_reynolds;
@@ -67,7 +70,7 @@ HD void equilibrium_layer(T still, T height, T p, T t, real given, real inverse_
             square = square + real(0.5) * h * (mixed[0] * slope[0] * first + mixed[1] * slope[1] * second);
             local = larger(wall - gain * (ratio * linear + square), real(0.1) * wall);
         }
-        // d u/d root = (u + y du/dy)/root where mu is constant
+        // d u/d root = (u + y du/dy)/root for constant mu
         const T change = (still - u) / (u + rise), part = still / u;
         root = root * (real(1) + larger(T(real(-0.5)), smaller(T(real(1)), change)));
         linear = linear * part, square = square * part * part;
@@ -79,9 +82,9 @@ HD void equilibrium_layer(T still, T height, T p, T t, real given, real inverse_
     *stress = root * root, *heat = ratio * root * root;
 }
 
-// The flow at the exchange nodes of a patch of n1 nodes along its first direction, `count` in all, the exchange[node]-th
-// before the wall's: flow[6][node], the direction x, y, z of its velocity along the wall and relative to it, the size of
-// that, p and T.
+// The flow at the exchange nodes of a patch of `count` nodes, n1 along its first direction. exchange[node]: how many
+// nodes the exchange node lies before the wall's. u, v, w: velocity of the wall. flow[6][node]: the unit vector x, y, z
+// of the velocity along and relative to the wall, its magnitude, p and T.
 KERNEL(exchange_flow, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int count, real u, real v,
        real w, const int *exchange, const_work_field<3> m, const_state_field<gas_variables> q, real *flow) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -98,8 +101,8 @@ KERNEL(exchange_flow, int i, int j, int k, int o, int s1, int s2, int sn, stride
     flow[3 * count + at] = speed, flow[4 * count + at] = s.p, flow[5 * count + at] = gas_gamma * s.p / s.rho;
 }
 
-// modelled[4][node]: the force of the gas on the wall over its area, x, y, z, and the heat flux into the gas; heights[node]:
-// the distance of the exchange node from the wall.
+// modelled[4][node]: the force of the gas on the wall per area, x, y, z, and the heat flux into the gas; heights[node]:
+// distance of the exchange node from the wall.
 VECTOR_KERNEL(modelled_wall, int i, int j, int k, int count, real temperature, real inverse_reynolds, const real *heights,
               const real *flow, real *modelled) {
     T stress, heat;
@@ -109,8 +112,8 @@ VECTOR_KERNEL(modelled_wall, int i, int j, int k, int count, real temperature, r
     store(modelled + 3 * count + i, heat);
 }
 
-// The viscous flux through the wall's nodes is that in `modelled`, except for the normal stress. Its ghosts are odd
-// about it, and the normal stress is even, so exactly this flux enters the gas.
+// The viscous flux through the wall's nodes is that of `modelled`, except for the normal stress. The ghosts of the flux
+// are odd about this value, and the normal stress is even, so exactly this flux enters the gas.
 KERNEL(modelled_wall_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int count,
        real direction, real u, real v, real w, const real *modelled, const_work_field<3> m,
        work_field<gas_gradients> flux) {

@@ -1,12 +1,14 @@
-// No-slip wall moving with (u, v, w): the node keeps its density, takes the wall's velocity, and the wall's temperature
-// (temperature > 0) or keeps its internal energy, which obeys the equations with the wall's heat flux or, adiabatic, none.
-// Where gas is blown or sucked through it, the node has that normal velocity besides (`blown`).
+// No-slip wall moving with (u, v, w). The node keeps its density and takes the wall's velocity. With temperature > 0 it
+// takes that temperature. Otherwise it keeps its internal energy, which obeys the equations with the wall's heat flux
+// (none for an adiabatic wall). Where gas is blown or sucked through the wall (`blown`), the node has that normal
+// velocity in addition.
 #include "../half_point.h"
 #include "../wall_sums.h"
 #include "../viscous.h"
 
-// The velocity of the gas at node (i, j) of a patch of n1 nodes along its first direction: the wall's own (u, v, w), and along
-// the inward normal what blown[node] says, a velocity or, `of_mass`, a mass flux; none without `blown`. rho: of the node.
+// The velocity of the gas at a node of the wall: the wall's own (u, v, w) and, unless `blown` is null, blown[at] along
+// the inward normal, a velocity or with `of_mass` a mass flux. rho: density of the node; at: number of the node in the
+// patch.
 HD void gas_at_wall(real u, real v, real w, const real *blown, int of_mass, long long at, real direction,
                     const work_real *m, long long p, stride sv, real rho, real *wall) {
     wall[0] = u, wall[1] = v, wall[2] = w;
@@ -18,8 +20,8 @@ HD void gas_at_wall(real u, real v, real w, const real *blown, int of_mass, long
     for (int c = 0; c < 3; ++c) wall[c] += speed * n[c] / area;
 }
 
-// What a heat flux into the gas adds to T from the wall's node to the next one, in the linear part: `conduction` is
-// 1/(Re_c Pr (gamma - 1)), so that the flux is -conduction mu dT/dn. 0 without `heat`.
+// The change of T per node away from the wall by the heat flux heat[at] into the gas; 0 if `heat` is null. conduction:
+// 1/(Re_c Pr (gamma - 1)), so that the heat flux is -conduction mu dT/dn.
 HD real heated(const real *heat, long long at, real conduction, const work_real *m, const work_real *jacobian,
                long long p, stride sv, real T) {
     if (heat == nullptr) return real(0);
@@ -33,12 +35,13 @@ HD real heated(const real *heat, long long at, real conduction, const work_real 
     return -heat[at] / (conduction * mu * area * jacobian[p]);
 }
 
-// The temperatures among which that of an adiabatic wall stays: those of the three nodes t[1..3] before it, and beyond
-// them by as much as these differ or by `beyond` of them. Without this bound, heat that a shock leaves in this node
-// only, in a layer thinner than a cell, would remain there. Where the layer is resolved the bound has no effect.
+// The temperature of an adiabatic wall's node is bounded by the temperatures t[1..3] of the three nodes before it.
+// Beyond their range it may go by the difference of the largest and the least of them, or by the fraction `beyond` of
+// the largest. Without this bound, heat that a shock leaves in the wall's node alone, in a layer thinner than a cell,
+// would remain there. Where the layer is resolved the bound has no effect.
 constexpr double beyond = 0.02;
 
-// `slope`: of the heat flux that is given, from node to node, in which temperatures differ by as much.
+// slope: change of T per node by the given heat flux, which widens the bounds.
 HD real within_reach(real wall, const real *t, real slope) {
     const real low = smaller(t[1], smaller(t[2], t[3])), high = larger(t[1], larger(t[2], t[3]));
     const real reach = larger(high - low, real(beyond) * high) + real(2) * absolute(slope);
@@ -52,15 +55,16 @@ HD real temperature_at(const_state_pointer q, long long p, stride sv) {
     return gas_gamma * s.p / s.rho;
 }
 
-// Where walls meet at a node (hiresx/rhs/wall_corners.py), the velocity or temperature there, of which the walls before
-// this one have left `before`, is the mean of what they give: corner[count row + at] is the share of this one, row 0 for
-// velocities, 1 for temperatures, and row 2 the number of walls.
+// Where several walls meet at a node (hiresx/rhs/wall_corners.py), its velocity or temperature is the mean of the
+// values that the walls give. before: the mean over the walls that were applied before this one; own: the value of this
+// wall. corner[count row + at]: the weight of this wall in the mean, row 0 for velocities, 1 for temperatures; row 2:
+// the number of walls.
 HD real met(real before, real own, const real *corner, int row, long long count, long long at) {
     const real share = corner[count * row + at];
     return share == real(1) ? own : before + share * (own - before);
 }
 
-// the node's density stays
+// The density of the node stays. wall: temperature
 HD void put_wall_node(state_pointer q, long long p, stride sv, real u, real v, real w, real wall) {
     const real rho = q[p];
     q[sv + p] = rho * u;
@@ -85,11 +89,12 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         const long long step = inward == nullptr ? sn : inward[at];
         real t[4], gain = real(0);
         for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + l * step, sv);
-        // mu of the next node, which no wall sets: where walls meet, the result must not depend on their order
+        // mu is that of the next node, which no wall sets, so that the result does not depend on the order of walls
+        // that meet.
         wall = within_reach(inside, t, heated(heat, at, conduction, m, jacobian, p, sv, t[1]));
-        // the temperature is given by another wall that meets this one
+        // Another wall that meets this one gives the temperature.
         if (corner != nullptr && corner[count + at] == real(0)) wall = inside;
-        if (wall == inside) {  // the kinetic energy alone changes, so that nothing is rounded where nothing does
+        if (wall == inside) {  // only the kinetic energy changes, so that equal momenta cause no round-off
             const real rho = q[p];
             for (int c = 0; c < 3; ++c) {
                 const real momentum = q[(c + 1) * sv + p], put = rho * own[c];
@@ -103,8 +108,8 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     put_wall_node(q, p, sv, own[0], own[1], own[2], wall);
 }
 
-// The difference along a face, per node, of the values at(-1), at(0), at(1), ...: central where both neighbours exist,
-// else one-sided. near[node]: whether there is a neighbour before the node; near[node + count]: behind it.
+// The derivative along a face, per node, of the values at(-1), at(0), at(1), ...: central where both neighbours exist,
+// else one-sided. near[0], near[count]: whether the node has a neighbour before it, and one behind it.
 template <class At> HD real along_face(const real *near, long long count, const At &at) {
     const bool below = near[0] != real(0), above = near[count] != real(0);
     if (below && above) return real(0.5) * (at(1) - at(-1));
@@ -113,12 +118,13 @@ template <class At> HD real along_face(const real *near, long long count, const 
     return real(0);
 }
 
-// The node of an adiabatic wall in an initial state: T is that of the polynomial through three nodes whose derivative
-// normal to the wall vanishes, or is that of the heat flux (third order; mu is that of the wall, by iteration). Along
-// an oblique grid line T then changes as it does along the wall, taken from the same nodes. m: area vectors of the
-// wall's direction, m1 and m2 of those along it. near: see along_face, per node of the patch's n1 x n2 along the first
-// direction of the face, then along the second. Where walls meet, T has no derivative in any direction, and the
-// polynomial is along the diagonal of the cells.
+// The node of a wall whose temperature is not given, in an initial state. T follows from the polynomial through the
+// three next nodes whose normal derivative at the wall is zero or that of the heat flux (third order; mu is that of the
+// wall, by iteration). Along an oblique grid line T also changes as it does along the wall; this part is taken from the
+// same nodes. m, m1, m2: area vectors of the wall's direction and of the two directions along it. near: as in
+// along_face, for the nodes n1 x n2 of the patch, first for the first direction of the face, then for the second. Where
+// walls meet, the derivative of T is zero in every direction (without heat flux), and the polynomial follows the
+// diagonal of the cells.
 KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
        real u, real v, real w, optional<const real *> blown, int of_mass, optional<const real *> heat, real conduction,
        const real *near, optional<const real *> corner, optional<const int *> inward, const_work_field<3> m,
@@ -161,10 +167,11 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
     put_wall_node(q, p, sv, gas[0], gas[1], gas[2], wall);
 }
 
-// The number of nodes inside the wall that are read: those that ghosts mirror, and the four of a quartic.
+// Number of nodes before the wall that are read: those that ghosts mirror, and the four others of a quartic.
 constexpr int before_wall = ghost_layers > 4 ? ghost_layers : 4;
 
-// Velocity about the wall's and its size, pressure and temperature at node p on a face and those before it.
+// Velocity relative to the wall, its magnitude, pressure and temperature at node p on the face and at the nodes before
+// it.
 HD void flow_before_wall(const_state_pointer q, long long p, int sn, stride sv, const real *wall, real (*flow)[3],
                          real *size, real *pressure, real *t) {
     for (int l = 0; l <= before_wall; ++l) {
@@ -177,7 +184,8 @@ HD void flow_before_wall(const_state_pointer q, long long p, int sn, stride sv, 
     }
 }
 
-// The least, or most, of the first nodes of a line and those beyond node 3, of which the farther ghosts are made.
+// The least, or largest, of `found`, that of nodes 0 to 3, and of the nodes beyond node 3, from which the farther
+// ghosts are made.
 HD real least_with(real found, const real *value) {
     for (int l = 4; l <= ghost_layers; ++l) found = smaller(found, value[l]);
     return found;
@@ -188,14 +196,15 @@ HD real most_with(real found, const real *value) {
     return found;
 }
 
-// Ghosts of the inviscid terms: the pressure is even and the normal velocity odd about the wall's, which reflects sound
-// whole. Of temperature and tangential velocity the mirror image would break the slope and the curvature, and the flux
-// splittings of Steger-Warming and van Leer and Lax-Friedrichs diffuse shear and entropy wherever the two states at a
-// half point differ (Couette flow on 33 nodes: T wrong by 7e-4). So what the mirror image has with the wrong sign, the
-// slope of T and the curvature of the velocity, is put right from the parabola through the face's node and two more.
-// Parabolas measured better than cubics (velocity on 9 nodes: error less by a third) and quartics (which blew up).
-// Where the layer is not resolved, the added part is reduced: temperatures stay between half the least and twice the
-// largest of the line, and velocities relative to the wall below twice the largest plus half the wall's speed of sound.
+// Ghosts of the inviscid terms. The pressure is even and the normal velocity odd about the wall's, which reflects sound
+// completely. For temperature and tangential velocity the mirror image would have a kink in slope and curvature, and
+// the flux splittings of Steger-Warming and van Leer and Lax-Friedrichs diffuse shear and entropy wherever the two
+// states at a half point differ (Couette flow on 33 nodes: T wrong by 7e-4). The mirror image has the wrong sign of the
+// slope of T and of the curvature of the velocity. Both are corrected from the parabola through the face's node and two
+// more. Parabolas measured better than cubics (velocity on 9 nodes: error less by a third) and quartics (which blew
+// up). Where the layer is not resolved, the correction is reduced: temperatures stay between half the least and twice
+// the largest of the line, and velocities relative to the wall below twice the largest plus half the wall's speed of
+// sound.
 KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -238,8 +247,8 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
     }
 }
 
-// The share of what is taken from polynomials through the four nodes at a wall: all of it where the flow is smooth, none
-// where density or pressure jumps, as the correction of the inviscid terms is taken. last: of the nodes that are looked at.
+// The weight of polynomials through the nodes at a wall: 1 where the flow is smooth, 0 where density or pressure jumps,
+// by the function that also reduces the correction of the inviscid terms. last: the last node that the sensor reads.
 constexpr int looked_at = 5;
 HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, int last = 3) {
     real pressure[looked_at], rho[looked_at], sensor = real(0);
@@ -255,28 +264,28 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, int 
     return correction_scale(sensor);
 }
 
-// The difference by which a continuation along the grid line lies below the mirror image: the odd part of a polynomial
-// about the wall, at(l) at ghost l.
+// The odd part of a polynomial about the wall. at(l): the difference by which the polynomial at ghost l lies below the
+// mirror image.
 struct OddPart {
     real slope, third;
     HD real at(int l) const { return real(l) * slope + real(l * l * l) * third; }
 };
 
-// That of the cubic through the wall's node and three more.
+// The odd part of the cubic through the wall's node and three more.
 HD OddPart odd_part(const real *f) {
     return {(real(18) * f[1] - real(11) * f[0] - real(9) * f[2] + real(2) * f[3]) * real(1.0 / 3),
             (f[3] - real(3) * f[2] + real(3) * f[1] - f[0]) * real(1.0 / 3)};
 }
 
-// Added after no_slip_ghost, what the mirror image lacks: along the grid line the pressure is continued with the odd part
-// of the cubic, and the whole velocity with the curvature of the cubic, through the face's node and those before it. So p
-// is right where friction or an oblique line give it a slope. The velocity normal to the wall is continued with the even
+// Corrections to the ghosts of no_slip_ghost. Along the grid line the pressure is continued with the odd part of the
+// cubic through the face's node and the three before it, and the velocity with the curvature of this cubic. So p is
+// right where friction or an oblique line give it a slope. The velocity normal to the wall is continued with the even
 // part of the quartic, since it enters the equation of mass, which alone determines the density of the wall's node.
-// `cubic`: where the temperature is given and the wall is curved, or a heat flux is given, the density goes on by the
-// cubic, as the flux splittings interpolate it. There the parabola of T, whose slope is not zero, leaves an error of
-// lower order in the rate of mass of the wall's node. Where
-// density or pressure jumps, and as far as velocity, pressure and temperature would leave their range, the mirror image
-// is used. m: area vectors of the wall's direction.
+// `cubic`: where the temperature is given and the wall is curved, or a heat flux is given, the density is continued by
+// the cubic, as the flux splittings interpolate it. The parabola of T, whose slope is not zero there, would leave an
+// error of lower order in the rate of mass of the wall's node. The mirror image is used where density or pressure
+// jumps, and as far as velocity, pressure and temperature would leave their range. m: area vectors of the wall's
+// direction.
 KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, int cubic, const_work_field<3> m,
        state_field<gas_variables> q) {
@@ -339,13 +348,14 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     }
 }
 
-// No mass passes a wall at rest, for any values of the ghosts: the sum of wall_sums.h is conserved. sums: the parts
-// that are added for this. The mass that the velocity of a moving wall carries through the areas of the same half
-// points is left out, so that a uniform flow that moves with the wall stays uniform. `carried`: the density, or rho s.
-// Where density or pressure jumps among the first five nodes, the parts p_1 and p_3, fluxes of half points far from the
-// wall, could empty the wall's node. There they are added to the nodes 1 and 3 instead, over the weights of these, and
-// remove less than the fluxes of these nodes bring. Between two walls of seven nodes, where node 3 belongs to both
-// walls, node 0 gets all parts (`takers` 1, else 3). given: what is added to the nodes 0, 1 and 3.
+// No mass passes a wall at rest, for any values of the ghosts: the sum of wall_sums.h is conserved. sums: the fluxes
+// that are added for this, p_0, p_1 and p_3 of wall_sums.h. The mass that the velocity of a moving wall carries through
+// the areas of the same half points is left out, so that a uniform flow that moves with the wall stays uniform.
+// carried: the density, or rho s. Where density or pressure jumps among the first five nodes, the parts p_1 and p_3,
+// fluxes of half points far from the wall, could empty the wall's node. There they are added to the nodes 1 and 3
+// instead, divided by the weights of these nodes, and remove less than the fluxes of these nodes bring. Between two
+// walls of seven nodes, where node 3 belongs to both walls, node 0 gets all parts (`takers` 1, else 3). given: what is
+// added to the nodes 0, 1 and 3.
 constexpr int given_nodes[3] = {0, 1, 3};
 
 HD void closing_wall(const_state_pointer q, long long p, int sn, stride sv, real direction, const real *wall,
@@ -369,7 +379,7 @@ HD void closing_wall(const_state_pointer q, long long p, int sn, stride sv, real
     given[2] = (real(1) - share) / wall_share(3) * part[2];
 }
 
-// Mass that is added to or removed from a node has the velocity and the enthalpy of the node.
+// Mass that is added to a node or removed from it has the velocity and the enthalpy of the node.
 KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m,
        const_state_field<gas_variables> q, const_rate_field<1> sums, int takers, rate_field<gas_variables> r) {
@@ -388,7 +398,7 @@ KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride 
 }
 
 #if HX_SCALARS
-// The same of rho s
+// The same for rho s
 KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
        real w, const_work_field<3> m, const_state_field<gas_variables> q, const_state_field<1> scalar,
        const_rate_field<1> sums, int takers, rate_field<1> r) {
@@ -403,8 +413,9 @@ KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, strid
 #endif
 
 #ifdef HX_VISCOUS
-// Ghosts of the normal viscous flux behind a wall of given heat flux (none: adiabatic). Its momentum goes on as a cubic,
-// and about the velocity of the gas at the wall the energy too, of which that heat passes the wall.
+// Ghosts of the normal viscous flux behind a wall of given heat flux (adiabatic if `heat` is null). The momentum fluxes
+// are continued as cubics. So is the flux of energy relative to the velocity of the gas at the wall, which is the heat
+// flux at the wall's node.
 KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, optional<const real *> heat, const_work_field<3> m,
        const_state_field<gas_variables> q, work_field<gas_gradients> flux) {

@@ -1,41 +1,44 @@
 // Subsonic non-reflecting outflow. The ghosts continue the flow. They do not determine the one field that enters, which
 // is acoustic: its rate of change at the nodes on the face is replaced (Poinsot & Lele 1992, with the transverse terms
-// of Yoo & Im 2007 and, where faces meet, all of them at once after Lodato, Domingo & Vervisch 2008).
+// of Yoo & Im 2007; where faces meet, the fields of all faces together after Lodato, Domingo & Vervisch 2008).
 //
-// Two things leave, and one relation holds for both. n: outward normal, u_n, v: normal and tangential velocity.
-// - What the flow carries along at the velocity V (vortices): a pattern that is steady in the frame of V. Its normal
-//   derivatives follow from the tangential ones through the equations, and so do its rates p_t = P and u_n,t = Q,
-//   whatever its strength.
-// - Sound of an angle a to the normal: p_t = g rho c u_n,t with g = (1 + M cos a)/(M + cos a), M = V_n/c; cos a is
+// The relation for this rate holds for both kinds of disturbances that leave. n: outward normal, u_n, v: normal and
+// tangential velocity.
+// - Disturbances that the flow carries along at the velocity V (vortices): a pattern that is steady in the frame of V.
+//   The equations give its normal derivatives from the tangential ones, and so its rates p_t = P and u_n,t = Q, for
+//   any strength.
+// - Sound at an angle a to the normal: p_t = g rho c u_n,t with g = (1 + M cos a)/(M + cos a), M = V_n/c; cos a is
 //   taken from the pressure gradient.
 // Together:  p_t - P - g rho c (u_n,t - Q) = -relaxation (c - u_n) (p - pressure far away).
 #include "../half_point.h"
 #include "../continuation.h"
 #include "../outflow_given.h"
 
-//
 // Integrated over time this relation returns to the state far away only if g is constant. The remaining differences of
-// pressure along the face, and the shear of entering gas, are drawn to the means over the face (`firmness`). Without
-// this both grow in the corners of a box of outflows, at rest and in a stream.
+// pressure along the face, and the shear of entering gas, are relaxed towards the means over the face (`firmness`).
+// Without this both grow in the corners of a box of outflows, at rest and in a stream.
 //
-// The rate that the relation replaces includes the damping of upwind differences along the face. Central differences
-// vanish for a pressure that alternates from node to node, so that it would remain. So the damping of fifth-order
-// upwind differences is added again (`upwind_share` of the speed of sound times the sixth differences).
+// The rate that the relation replaces includes the damping of upwind differences along the face. Central differences of
+// a pressure that alternates from node to node vanish, so that it would remain. So the damping of fifth-order upwind
+// differences is added again (`upwind_share` of the speed of sound times the sixth differences).
 
-// Share of the mean square by which the variance of the divergence is enlarged where velocities are traced back to none.
+// Fraction of the mean square of the divergence that is added to its variance in the fit that extrapolates velocities
+// to zero divergence.
 constexpr double ridge = 0.05;
-// Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
-// which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
+// Changes from node to node that count as round-off, of the velocity as a fraction of the speed of sound and of the
+// pressure as one of gamma p. Below them all nodes have the same weight if nothing leaves, and sound is taken as normal
+// to the face.
 constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-10;
 
-// Where gas enters, its entropy is kept at the node on lines that shrink towards the face: none of it where the spacings grow
-// inwards by less than the first factor from cell to cell, all from the second on. Elsewhere it follows the nodes inwards, as
-// its ghosts repeat the node; from a factor of 1.5 on these carry no information from the face, and entropy grows.
+// Where gas enters, the entropy at the node stays on lines that shrink towards the face: not at all where the spacings
+// grow inwards by less than the first factor from cell to cell, fully from the second factor on. Elsewhere the entropy
+// follows the nodes inwards, since the ghosts repeat the node. From a factor of 1.5 on these carry no information from
+// the face, and entropy grows.
 constexpr double entropy_from = 1.3, entropy_to = 1.5;
 
-// Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
-// the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
-// nothing; the rest is for an entering field without a slope.
+// gradient: of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the weight of the
+// relation above: less than 1 where density or pressure jumps within the stencil, for there gradients along the face
+// are meaningless; the remainder is the weight of the condition that the entering field has no slope.
 HD real flow_gradients(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
                        int di, int dj,
                        int dk, real gradient[4][3]) {
@@ -67,7 +70,7 @@ HD real flow_gradients(const_state_pointer q, const work_real *m, const work_rea
     return correction_scale(sensor);
 }
 
-// Sixth difference of p along one direction over the distance of nodes; 0 where that has one node.
+// Sixth difference of p along direction d over the distance of nodes; 0 where the direction has one node (step 0).
 HD real grain(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int step,
               int d) {
     if (step == 0) return real(0);
@@ -90,12 +93,12 @@ HD real transverse_divergence(const real gradient[4][3], const real *n) {
     return sum;
 }
 
-// Sums on the patches of a block: of the velocity weighted by the squares of the transverse divergence, so that where
-// something leaves counts, and by area alone: the tangential velocity of a vortex on the face is odd about its core along
-// the normal, and only the latter mean dilutes it; of the pressure; of the velocity where gas comes in. Patch j: nodes
-// ends[j]..ends[j+1] - 1 on face sides[j]; partial[j][0..18][thread]: sums of w u, w v, w w, w, the same of the second
-// weight, its pressure, the four of the third; of the first weight again with the transverse divergence d: w d, w d d,
-// w d u, w d v, w d w; of the second weight the mass flux.
+// Sums on the patches of a block with three weights. The first, w, is area times the square of the transverse
+// divergence, so that nodes count where something leaves. The second is the area alone: the tangential velocity of a
+// vortex on the face is odd about its core along the normal, and only the mean by area reduces it. The third is the
+// area where gas comes in. Patch j: nodes ends[j]..ends[j+1] - 1 on face sides[j]. partial[j][0..18][thread]: the sums
+// 0-3 of w u, w v, w w, w; 4-7 the same of the second weight; 8 its pressure; 9-12 the same as 0-3 of the third weight;
+// 13-17 with the transverse divergence d: w d, w d d, w d u, w d v, w d w; 18 the mass flux with the second weight.
 KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const int *sides, const int *nodes,
        stride sv, int di, int dj, int dk, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, real *partial) {
@@ -123,17 +126,17 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
         sum[18] += area * s.rho * dot(velocity, n);
         const real signed_weight = weight[0] * divergence;
         sum[13] += signed_weight;
-        sum[14] += weight[0] * leaving;  // with what is faint, so that no line goes through a divergence of round-off
+        sum[14] += weight[0] * leaving;  // includes `faint`, so that no line is fitted to a divergence of round-off
         for (int c = 0; c < 3; ++c) sum[15 + c] += signed_weight * velocity[c];
     }
     for (int c = 0; c < outflow_sums_count; ++c) partial[((long long)j * outflow_sums_count + c) * threads + i] = sum[c];
 }
 
-// The means of patch j, i of outflow_given - 4, from the sums[row][19][thread] of all patches of its face. Where no
-// pattern leaves (the first weight is zero) the unweighted mean replaces the first. The swirl of a vortex is odd about
-// its core and has no mean, except where the edge of a face cuts the vortex. On the face the swirl is proportional to
-// the transverse divergence. So a straight line is fitted to the velocity over the divergence, and the first mean is
-// its value at zero divergence.
+// The mean number i of patch j, stored in `given` behind the three values of the patch, from the sums[row][19][thread]
+// of all patches of its face. If no pattern leaves (the first weight is zero) the mean by area replaces the first mean.
+// The swirl of a vortex is odd about its core and has no mean, except where the edge of a face cuts the vortex. On the
+// face the swirl is proportional to the transverse divergence. So a straight line is fitted to the velocity over the
+// divergence, and the first mean is the value of this line at zero divergence.
 KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *face_of_row, const int *face_of_patch,
        const real *sums, real *given) {
     constexpr int weight[11] = {3, 3, 3, 7, 7, 7, 7, 12, 12, 12, 7}, value[11] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 11, 18};
@@ -162,8 +165,8 @@ KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *fac
     given[j * outflow_given + 3 + i] = mean;
 }
 
-// r at the nodes on the faces. faces[0..2][node]: 8 x patch + face for every outflow face the node lies on, else -1;
-// given: outflow_given values per patch.
+// Changes r at the nodes on the faces. faces[0..2][node]: 8 x patch + face for every outflow face that the node lies
+// on, else -1; given: outflow_given values per patch.
 KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, stride sv,
        int di, int dj, int dk, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, rate_field<gas_variables> r) {
@@ -181,9 +184,9 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
     for (int c = 0; c < 3; ++c) momentum_rate[c] = rate[c + 1] - velocity[c] * rate[0];
     real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
 
-    // Where gas enters no pattern leaves, and its velocity along the face is drawn to the mean one. This holds where
-    // the mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below that speed both
-    // treatments work.
+    // Where gas enters, no pattern leaves, and the velocity along the face is relaxed towards its mean. This holds
+    // where the mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below that speed
+    // both treatments work.
     real n[3][3], entered = real(0), faint = real(0);
     int crossed = 0;
     for (int f = 0; f < 3; ++f) {
@@ -205,13 +208,14 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         }
     }
     const real entropy_rate = (rate[0] - pressure_rate / (sound * sound)) / jacobian[p];
-    // The relation is for the rate without the damping along the face, which stays.
+    // The relation holds for the rate without the damping along the face, which stays.
     for (int d = 0; d < 3; ++d) {
         const int step = d == 0 ? di : d == 1 ? dj : dk;
         if (!(crossed >> d & 1)) pressure_rate -= real(upwind_share) * sound * grain(q, m, jacobian, p, sv, step, d);
     }
 
-    // One entering wave `delta` per face; each changes p_t, which all faces share: a system of up to three equations.
+    // One entering wave `delta` per face. Each wave changes p_t, which all faces share: a system of up to three
+    // equations.
     real angle[3], system[3][3], delta[3];
     for (int f = 0; f < 3; ++f) {
         const int code = faces[f * n1 + i];
@@ -223,7 +227,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const int held = int(patch[what_is_held]);
         const real out = held == OF_EDDIES ? real(1) - entered : real(0);
         const real carried = smaller(larger(dot(patch + 3, n[f]), real(0)), sound), mach = carried / sound;
-        // tangential: t of the pattern, v of the gas relative to it
+        // tangential velocities: t of the pattern, v of the gas relative to the pattern
         const real outward = dot(patch + 6, n[f]);
         real t[3], v[3], normal_slope[3];
         for (int c = 0; c < 3; ++c) {
@@ -239,7 +243,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real p_n = -s.rho * (relative * stretch + bend);
         const real pattern_p = out * (-carried * p_n - dot(t, slope));
         const real pattern_u = out * (-carried * stretch - dot(t, normal_slope));
-        // larger angles count as 66 degrees: at the crest of a wave the gradient has no direction
+        // angles above 66 degrees count as 66: at the crest of a wave the gradient has no direction
         const real along = absolute(dot(slope, n[f]));
         const real slanted = along > real(0.4) * steepness ? along / steepness : real(0.4);
         const real cosine = real(1) + (slanted - real(1)) * (steepness * steepness / (steepness * steepness + faint * faint));
@@ -259,7 +263,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
             const bool coupled = angle[f] >= real(0) && angle[e] >= real(0);
             system[f][e] = coupled ? real(1) + angle[f] * dot(n[f], n[e]) : e == f ? real(1) : real(0);
         }
-    for (int f = 0; f < 3; ++f)  // the diagonal dominates: no pivots
+    for (int f = 0; f < 3; ++f)  // no pivots: the matrix is diagonally dominant
         for (int e = 0; e < 3; ++e) {
             if (e == f) continue;
             const real factor = system[e][f] / system[f][f];
@@ -267,13 +271,13 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
             delta[e] -= factor * delta[f];
         }
     for (int f = 0; f < 3; ++f) {
-        const real wave = delta[f] / system[f][f] / jacobian[p];  // of p_t; u_n,t changes by -wave / (rho c)
+        const real wave = delta[f] / system[f][f] / jacobian[p];  // the change of p_t; u_n,t changes by -wave / (rho c)
         const real density = wave / (sound * sound), push = wave / sound;
         r[p] += density;
         for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] += density * velocity[c] - push * n[f][c];
         r[4 * sv + p] += wave * real(1.0 / (HX_GAMMA - 1.0)) + kinetic * density - push * dot(velocity, n[f]);
     }
-    // Where gas enters, fully from Mach 0.01 on, its entropy stays, at constant pressure and velocity.
+    // Where gas enters, fully from Mach 0.01 on, the rate of its entropy is set to 0 at constant pressure and velocity.
     real still = real(0);
     for (int f = 0; f < 3; ++f) {
         const int code = faces[f * n1 + i];

@@ -1,10 +1,11 @@
-// Patched faces: ghosts are interpolated from the nodes of other blocks. Every part computes its contribution to each
-// ghost that lies between its nodes (patched_state, patched_flux). The part that has the ghost adds the contributions
-// of all parts (patched_ghosts, patched_fluxes). weights[(2, 3, 6)][n]: of the interpolation and of the linear one,
-// along i, j, k.
+// Patched faces: ghosts are interpolated from the nodes of other blocks. Every part of the grid computes its
+// contribution to each ghost that lies between its nodes (patched_state, patched_flux). The part that has the ghost
+// adds the contributions of all parts (patched_ghosts, patched_fluxes). weights[(2, 3, 6)][n]: first of the
+// interpolation of high order, then of the linear one, each along i, j, k.
 #include "../interpolated.h"
 
-// Shares of the state, n variables: buffer[to[i]][0..n-1] of the sixth-order value, [n..2n-1] of the linear one.
+// Contributions to the state of n ghosts. buffer[to[i]]: the sixth-order values of the variables, behind them the
+// linear ones.
 KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
        const int *giving, const int *to, const real *weights, const_state_field<conserved_variables> q, real *buffer) {
     real high[conserved_variables], low[conserved_variables], along[6];
@@ -34,7 +35,7 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
     for (int v = 0; v < conserved_variables; ++v) out[v] = high[v], out[conserved_variables + v] = low[v];
 }
 
-// Of place i the sixth-order value of variable j: found[i][j], of the variables of the gas. weights[(3, 6)][n].
+// found[i][j]: the sixth-order value of gas variable j at position i. weights[(3, 6)][n].
 KERNEL(interpolated_values, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
        const int *giving, const real *weights, const_state_field<gas_variables> q, real *found) {
     const real *w = weights + i;
@@ -45,7 +46,7 @@ KERNEL(interpolated_values, int i, int j, int k, int n, int wi, int wj, int wk, 
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
             const auto p = q + j * sv + giving[i] + (long long)b * sj + (long long)c * sk;
             real sum = real(0);
-            // Where a weight is 0 there may be a ghost at a corner, which nobody sets.
+            // Where a weight is 0 the node may be a ghost at a corner, which is never set.
             for (int a = 0; a < 6; ++a)
                 if (along[a] != real(0)) sum += along[a] * p[a];
             if (across != real(0)) value += across * sum;
@@ -53,7 +54,7 @@ KERNEL(interpolated_values, int i, int j, int k, int n, int wi, int wj, int wk, 
     found[(long long)i * gas_variables + j] = value;
 }
 
-// Ghosts to[i] from the shares rows[begin[i]] ... of a buffer.
+// Ghosts to[i] from the contributions rows[begin[i]..begin[i + 1] - 1] of a buffer.
 KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
        stride sv, state_field<conserved_variables> q) {
     real value[conserved_variables];
@@ -61,8 +62,8 @@ KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, con
     for (int v = 0; v < conserved_variables; ++v) q[v * sv + to[i]] = value[v];
 }
 
-// Shares of a field that a term gives, of so many variables: buffer[to[i]][0..variables-1] of the linear value alone, which
-// lies between those of the nodes around, as a sensor's must.
+// Contributions to a field that a term gives, of so many `variables`. buffer[to[i]][variable]: the linear value, which
+// lies between those of the nodes around it, as it must for a sensor.
 KERNEL(patched_field, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv, const int *giving,
        const int *to, const real *weights, int variables, const_work_field<1> field, real *buffer) {
     const real *w = weights + i;
@@ -80,7 +81,7 @@ KERNEL(patched_field, int i, int j, int k, int n, int wi, int wj, int wk, int sj
     }
 }
 
-// Ghosts of such a field.
+// Ghosts of a field of patched_field.
 KERNEL(patched_field_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
        stride sv, int variables, work_field<1> field) {
     for (int v = 0; v < variables; ++v) {
@@ -90,8 +91,8 @@ KERNEL(patched_field_ghosts, int i, int j, int k, const int *to, const int *begi
     }
 }
 
-// Shares of the viscous fluxes through planes of constant x, y and z, which the fluxes through the three directions of
-// the grid give: buffer[to[i]][3 v + c], v = momentum, energy and the scalars.
+// Contributions to the viscous fluxes through planes of constant x, y and z, from the fluxes through the three
+// directions of the grid: buffer[to[i]][3 v + c], v = momentum, energy and the scalars.
 KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
        const int *giving, const int *to, const real *weights, const work_real *m, const work_real *flux, real *buffer) {
     constexpr int width = 3 * gradient_variables;
@@ -109,7 +110,7 @@ KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj,
     for (int v = 0; v < width; ++v) buffer[(long long)to[i] * width + v] = sum[v];
 }
 
-// Viscous fluxes through the face's direction at the ghosts, whose area vectors are `area`.
+// Viscous fluxes along the index direction of the face at the ghosts. area: area vectors of that direction.
 KERNEL(patched_fluxes, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
        stride sv, const work_real *area, work_real *flux) {
     real sum[gradient_variables];

@@ -1,10 +1,10 @@
-// Pole: a face of a block whose nodes have collapsed to a line, all nodes of a ring around it lying at one place. Behind
-// it lie the nodes across it (hiresx/grid/rings.py). Its nodes obey no equation:
-// they take a mean of the rings around them (hiresx/rhs/pole.py).
-// s1: along the line, s2: around it, sn: away from it; height: nodes around it.
+// Pole: a face of a block that has collapsed to a line. All nodes of a ring around the line lie at one position. The
+// ghosts behind the pole are the nodes on its opposite side (hiresx/grid/rings.py). The nodes of the pole obey no
+// equation. They take a mean of the rings around them (hiresx/rhs/pole.py).
+// s1: stride along the line, s2: around it, sn: away from it; height: number of nodes around it.
 
-// Of the three rings next to the line their sums: sums[ring][variable][i]; the first and last node count `first_share`
-// and `last_share` times.
+// sums[ring][variable][i]: sums over each of the three rings next to the line. The first and the last node have the
+// weights `first_share` and `last_share`.
 KERNEL(pole_sums, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int height, int width,
        real first_share, real last_share, const_state_field<conserved_variables> q, real *sums) {
     const long long p = o + (long long)i * s1;

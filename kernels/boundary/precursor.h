@@ -1,8 +1,8 @@
-// Inflow of planes that another run recorded: interpolated in time at each node by the polynomial through up to four planes,
-// cubic in between. The host has interpolated each plane onto the nodes of the face.
+// Inflow of planes that another run recorded. At each node they are interpolated in time by the polynomial through up
+// to four planes, which is cubic with four. The host has interpolated each plane onto the nodes of the face.
 #include "../clock.h"
 
-// The last of `planes` increasing times that is not after t, and not the last of all.
+// The index of the last of `planes` increasing times that is not after t, but at most planes - 2.
 HD int plane_before(const double *times, int planes, double t) {
     int low = 0, high = planes - 1;
     while (high - low > 1) {
@@ -13,10 +13,10 @@ HD int plane_before(const double *times, int planes, double t) {
     return low;
 }
 
-// Node i of n. begin: time in the file at which the run begins; period: after which the planes repeat, 0: never, and then the
-// first and the last plane hold before and after. times[plane] of all `planes`; slots[plane]: where a plane lies in
-// `held`[slot][rho, u, v, w, p][node]. target[variable][node] takes the conservative state, `share` of the step after the
-// time of the clock (clock.h).
+// Node i of n. begin: time in the file at which the run begins. period: time after which the planes repeat; 0: they do
+// not repeat, and the first plane holds before all others and the last one after them. times[plane]: of all `planes`;
+// slots[plane]: position of a plane in held[slot][rho, u, v, w, p][node]. target[variable][node]: the conservative
+// state at the time of the clock (clock.h) plus the fraction `share` of the time step.
 KERNEL(precursor_planes, int i, int j, int k, int n, int planes, double begin, double period, double share,
        const double *clock, const double *times, const int *slots, const real *held, real *target) {
     double t = begin + (clock[CLOCK_TIME] + share * clock[CLOCK_DT]);
@@ -57,7 +57,7 @@ KERNEL(precursor_planes, int i, int j, int k, int n, int planes, double begin, d
     target[4ll * n + i] = value[4] / gas_gamma_1 + real(0.5) * rho * squares;
 }
 
-// The nodes on the face: state[variable][j][i] of the patch's n1 x n2 nodes.
+// Sets the nodes on the face. state[variable][j][i]: of the patch's n1 x n2 nodes.
 KERNEL(precursor_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, const real *state,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, nodes = (long long)n1 * n2;

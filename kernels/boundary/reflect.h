@@ -1,11 +1,12 @@
-// Slip wall and symmetry: the node on the face keeps density and internal energy and loses its normal momentum; the
-// ghosts mirror the inside about the face's own normal.
+// Slip wall and symmetry. The node on the face keeps density and internal energy, and its normal momentum is set to 0.
+// The ghosts mirror the flow inside about the face's normal at that node.
 #include "../continuation.h"
 #include "../interpolated.h"
 #include "../viscous.h"
 
-// At node (i, j) of n1 along the first direction, where it meets other such walls at another angle than a right one, the
-// momentum is what the 3 x 3 matrix of the place which[node] in `left` leaves of it (hiresx/rhs/wall_corners.py).
+// Node (i, j) of n1 along the first direction. Where the node meets other such walls that are not normal to this one,
+// which[node] is at least 0, and the 3 x 3 matrix number which[node] of `left` gives the momentum that remains
+// (hiresx/rhs/wall_corners.py).
 KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, optional<const int *> which,
        optional<const real *> left, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -45,9 +46,10 @@ KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
     }
 }
 
-// Where grid lines are not normal to the wall, and where it is curved, a ghost takes the flow at the mirror image of its
-// own place (hiresx/decomposition/mirror_points.py), which lies between nodes: sums of shares as of patched faces.
-// turn[3 c + x][r] brings vectors from where row r of `shares` was given, behind a plane reflected.
+// Where grid lines are not normal to the wall, and where it is curved, a ghost takes the flow at the mirror image of
+// its own position (hiresx/decomposition/mirror_points.py). The image lies between nodes, so the flow there is a sum of
+// contributions as on patched faces. turn[3 c + x][r]: the matrix that rotates vectors of row r, of `shares` rows, to
+// the axes of the ghost's block; behind a plane it includes the reflection.
 KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const int *begin, const int *rows,
        const real *buffer, const real *turn, stride sv, state_field<conserved_variables> q) {
     real value[conserved_variables];
@@ -55,23 +57,23 @@ KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const in
     for (int v = 0; v < conserved_variables; ++v) q[v * sv + to[i]] = value[v];
 }
 
-// Behind a curved wall, from the states at the mirror image, at the foot of the normal n and at a third place on it
-// (begin[3 i], begin[3 i + 1] and begin[3 i + 2]). geometry[12][ghost]: n, the distance d, the derivative of n along
-// the wall, the distance of the third place over d, and the square of a few cells' length along the wall over d. The
-// pressure has the slope rho u.(dn/ds) u that keeps the flow on the wall (Dadone and Grossman, AIAA Journal 32, 1994,
-// have it for plane flow), and density and tangential velocity those of the parabolas through the three places, since
-// no condition determines entropy and vorticity there. (The parabolas themselves are so steep behind the wall that
-// disturbances grow.) In viscous flow the slopes are those without heat flux and friction. The normal velocity is odd
-// except for the curvature of a parabola. At jumps the flow is mirrored as at a plane, and so it is where the
-// tangential velocity changes by the sound speed and more between foot and image. Otherwise a ghost would be as much
-// faster than the wall's node as this is faster than the gas before it, which sustains a growing jet in one row of
-// nodes (at the nose of a wing to a total enthalpy of 250 times that of the stream). Within a few cells of a stagnation
-// line of inviscid flow the ghost has the entropy of the image (Dadone and Grossman). With the parabola of the density
-// the entropy of that line, and of the wall downstream, would keep its initial value: no gas arrives along the wall,
-// and the parabola has the same entropy on both sides of it. With a body force of the acceleration a (`kept` is its
-// array, the arguments are those of the kernel `body_force`) rho a.n is added to the slope of the pressure, also at
-// planes to which the force has a normal component. The temperature then has the slope of its parabola, in place of the
-// density, so that an isothermal layer keeps its temperature.
+// Ghosts behind a curved wall, from the states at the mirror image, at the foot of the normal n and at a third position
+// on n (begin[3 i], begin[3 i + 1] and begin[3 i + 2]). geometry[12][ghost]: n, the distance d, the derivative of n
+// along the wall, the distance of the third position over d, and the square of a few cells' length along the wall over
+// d. The pressure has the slope rho u.(dn/ds) u that keeps the flow on the wall (Dadone and Grossman, AIAA Journal 32,
+// 1994, have it for plane flow). Density and tangential velocity have the slopes of the parabolas through the three
+// positions, since no condition determines entropy and vorticity there. (The parabolas themselves are so steep behind
+// the wall that disturbances grow.) In viscous flow the slopes are those without heat flux and friction. The normal
+// velocity is odd except for the curvature of a parabola. At jumps the flow is mirrored as at a plane, and also where
+// the tangential velocity changes by the sound speed or more between foot and image. Otherwise a ghost would be faster
+// than the wall's node by as much as this node is faster than the gas before it, which sustains a growing jet in one
+// row of nodes (at the nose of a wing to a total enthalpy of 250 times that of the stream). Within a few cells of a
+// stagnation line of inviscid flow the ghost has the entropy of the image (Dadone and Grossman). With the parabola of
+// the density the entropy of that line, and of the wall downstream, would keep its initial value: no gas arrives along
+// the wall, and the parabola has the same entropy on both sides of the line. With a body force of the acceleration a
+// (`kept` is its array, the arguments are those of the kernel `body_force`) rho a.n is added to the slope of the
+// pressure, also at planes to which the force has a normal component. The temperature then has the slope of its
+// parabola, in place of the density, so that an isothermal layer keeps its temperature.
 KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, const int *begin, const int *rows,
        const real *buffer, const real *turn, const real *geometry, real ax, real ay, real az, real kx, real ky, real kz,
        optional<const real *> kept, stride sv, state_field<conserved_variables> q) {
@@ -97,11 +99,11 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
     real shear = real(0);
     for (int c = 0; c < 3; ++c) shear += (along[c][0] - u[c]) * (along[c][0] - u[c]);
     const real jump = larger(jump_sensor(density[1], density[2], density[0]), jump_sensor(pressure[1], pressure[2], pressure[0]));
-    // polynomials may give a negative pressure or density beside shocks: then as at a jump
+    // Polynomials may give a negative pressure or density beside shocks. The flow is then mirrored as at a jump.
     const real admissible = smaller(density[0], pressure[0]) > real(0) ? real(1) : real(0);
     const real mach2 = shear * density[0] * admissible / (gas_gamma * larger(pressure[0], real(1e-30)));
     const real share = admissible * correction_scale(larger(jump, square_root(mach2) * real(0.25)));
-    // -2 d f' and d^2 f'' at the foot of the parabola f through the image, the foot and the third place
+    // odd, even: -2 d f' and d^2 f'' at the foot, for the parabola f through the image, the foot and the third position
     const real apart = of(10), weight = share / (apart - real(1));
     auto odd = [&](const real *f) {
         return real(-2) * weight * (apart * (f[0] - f[1]) - (f[2] - f[1]) / apart);
@@ -117,7 +119,7 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
 #else
     real warmth[3];
     for (int a = 0; a < 3; ++a) warmth[a] = pressure[a] / density[a];
-    // the share of gas that arrives along the wall: 1, and 0 where the flow stagnates
+    // along_wall: 1 where gas arrives along the wall, 0 where the flow stagnates
     const real meeting = smaller(through[0], real(0)), past = u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + real(1e-20);
     const real along_wall = past / (past + of(11) * meeting * meeting);
     const real isentropic = density[0] * (real(1) + (p / pressure[0] - real(1)) / gas_gamma);
@@ -142,8 +144,9 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
 }
 
 #ifdef HX_VISCOUS
-// Ghosts of the normal viscous flux of such walls: parabolas through the inner nodes, drawn back where the flow jumps
-// to the mirrored flux of the same grid line. Beside a jump the parabolas could remove more heat than a node has.
+// Ghosts of the normal viscous flux behind such walls, by parabolas through the inner nodes. Where the flow jumps they
+// are replaced by the mirrored flux of the same grid line. Beside a jump the parabolas could remove more heat than a
+// node has.
 KERNEL(viscous_mirrored, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
        const_state_field<gas_variables> q, work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

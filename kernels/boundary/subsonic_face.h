@@ -1,16 +1,17 @@
-// The viscous terms at faces that gas passes at less than the speed of sound: in- and outflows and the far field. Viscosity
-// needs a condition there. It is that the viscous flux through the face has no derivative along the grid line at the nodes
-// on the face, however fast the flow is for the cell: with one-sided fluxes noise grew at cells' Reynolds numbers of 2 to 12.
-// These nodes then obey the equations without friction and conduction along that line, as Poinsot & Lele (Journal of
-// Computational Physics 101 (1992) 104) ask of stress and heat flux at an outflow. For the nodes inwards the state on the
-// face is one that is given: the closure there is that of no-slip walls, velocity and temperature by quartics and the flux
-// by a cubic, on steep lines through every second node. Where density or pressure jumps, these are drawn back to a straight
-// line and to a constant. Monitors need the ghosts for gradients of the velocity without viscosity, too.
+// The viscous terms at faces that gas passes at less than the speed of sound: in- and outflows and the far field.
+// Viscosity needs a condition there: the viscous flux through the face has no derivative along the grid line at the
+// nodes on the face, however fast the flow is for the cell. With one-sided fluxes noise grew at cell Reynolds numbers
+// of 2 to 12. These nodes then obey the equations without friction and conduction along that line, as Poinsot & Lele
+// (Journal of Computational Physics 101 (1992) 104) require of stress and heat flux at an outflow. For the nodes
+// inside, the state on the face is a given one. The closure there is that of no-slip walls: velocity and temperature by
+// quartics and the flux by a cubic, on steep lines through every second node. Where density or pressure jumps, these
+// are reduced to a straight line and to a constant, respectively. Without viscosity, monitors need the ghosts too, for
+// gradients of the velocity.
 #include "../compact.h"
 #include "../continuation.h"
 
-// The ghosts of a polynomial of degree 4 through the inner nodes at(0), at(1), ..., with `share` of what it differs from
-// the straight line.
+// ghosts: the straight line through the inner nodes at(0), at(1), plus the fraction `share` of the difference between
+// the polynomial of degree 4 through the inner nodes and this line.
 template <class At> HD void drawn_quartic(const At &at, real share, real *ghosts) {
     real straight[viscous_reach];
     extrapolated(at, 4, ghosts);
@@ -32,7 +33,7 @@ KERNEL(subsonic_primitives, int i, int j, int k, int o, int s1, int s2, int sn, 
 }
 
 #if HX_SCALARS
-// The same of one scalar, of which a jump counts too; `transported`: see scalar_open.
+// The same for one scalar s: its jumps reduce the polynomial too; transported: as in scalar_open.
 struct ScalarLine {
     real share, s[extrapolated_from];
     HD ScalarLine(const_state_pointer q, const_state_pointer scalar, long long p, int sn, stride sv, int transported) {
@@ -54,7 +55,7 @@ KERNEL(subsonic_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stri
 #endif
 
 #ifdef HX_VISCOUS
-// The ghosts of subsonic_primitives in the conserved state, as viscous_ghost_state.
+// The ghosts of subsonic_primitives as conserved variables, as in viscous_ghost_state.
 KERNEL(subsonic_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -67,8 +68,9 @@ KERNEL(subsonic_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn,
     store_ghost_state(q, p, sn, sv, ghosts);
 }
 
-// The ghosts of a normal flux f, by cubics. The last one, which only the difference at the face's node uses, is set such
-// that this difference is zero.
+// The ghosts of a normal flux f, by cubics. The last ghost enters only the difference at the face's node. Its value
+// makes this difference zero. share: weight of the cubics against the value at the face; steep: weight of every second
+// node.
 HD void close_flux(work_real *f, int sn, real share, real steep) {
     const real at_face = f[0];
     real ghosts[viscous_reach];

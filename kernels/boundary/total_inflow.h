@@ -2,11 +2,11 @@
 // leaves the block, J = u_n - 2 c/(gamma - 1) with u_n into the block. The other variables follow from the total
 // enthalpy, c^2 + (gamma - 1)/2 V^2 = T_0 (in the scales of the solver c^2 = T), the entropy of the total state and the
 // direction (Carlson, NASA/TM-2011-217181, section 2.7; Hirsch, Numerical Computation of Internal and External Flows 2,
-// 1990, 19.1). With u_n = V cosine both are a quadratic equation of c. Gas does not leave (V >= 0) nor enter faster
-// than sound.
+// 1990, 19.1). With u_n = V cos(angle of the flow to the normal) the invariant and the enthalpy give a quadratic
+// equation. The gas neither leaves (V >= 0) nor enters faster than sound.
 #include "../continuation.h"
 
-// direction: of the grid line, 1 where it leads into the block. (dx, dy, dz): unit vector of the flow, 0 for the normal.
+// direction: 1 where the grid line leads into the block, else -1. (dx, dy, dz): unit vector of the flow; 0: the normal.
 KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction,
        real total_pressure, real total_temperature, real dx, real dy, real dz, const_work_field<3> m,
        state_field<gas_variables> q) {
@@ -34,8 +34,8 @@ KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, st
     q[4 * sv + p] = pressure * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * speed * speed;
 }
 
-// Ghosts go on cubically, with the share `quartic` of the quartic: what enters is at the node already. Where lines shrink
-// towards the face, they go on by every second node, what leaves as well.
+// The ghosts continue the flow cubically, with the fraction `quartic` of the quartic: the entering fields are already
+// set at the node. Where lines shrink towards the face, all fields are continued by every second node.
 KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real quartic,
        const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

@@ -1,13 +1,13 @@
-// The blocks of nodes without conditions, as those of implicit_blocks (blocks.h), for GPUs and sweeps in FP32: their derivatives
-// are computed in FP32 too. A thread leaves them in memory on the chip, one column of a block after the other, so that the code
-// has one copy of the flux for each of the two states and a thread has half of the registers.
+// The blocks of nodes without conditions, as in implicit_blocks (blocks.h), for GPUs and sweeps in FP32; the
+// derivatives are computed in FP32 too. A thread stores a block in on-chip memory, one column after the other. So the
+// code has one copy of the flux for each of the two states, and a thread needs half as many registers.
 #pragma once
 #include "blocks.h"
 #include "inverses.h"
 #include "single.h"
 
 #if HX_STORED_DIRECTIONS && HX_SWEEP_BITS == 32 && !defined(HX_CPU)
-// What neighbours.h does with the bits of numbers
+// The operations of neighbours.h on the bits of numbers, for FP32
 HD unsigned long long bits_of(single a) { return bits_of(real(a.number)); }
 HD single rounded(single a, unsigned long long &bits) {
     float_bits x;
@@ -30,13 +30,13 @@ HD single to_kept(single a, unsigned long long &entry) {
 #elif HX_NEIGHBOUR_BITS == 8
 HD single to_kept(single a, unsigned long long &entry) {
     float_bits sum;
-    sum.number = a.number + 0x1.8p23f;  // a whole number in its last bits
+    sum.number = a.number + 0x1.8p23f;  // integer in the low bits
     entry = sum.bits & 0xffu;
     return single::of(sum.number - 0x1.8p23f);
 }
 #endif
 
-// put(entry, its value) for the derivatives of a flux by the left state or by the right one
+// Calls put(entry, value) for the derivatives of a flux by the left state if `of_left`, else by the right state.
 template <bool of_left, class Put>
 HD void put_columns(const single *left, const single *right, const flux_of_face<of_left, single> &flux, const Put &put) {
     ROLLED
@@ -47,8 +47,8 @@ HD void put_columns(const single *left, const single *right, const flux_of_face<
     }
 }
 
-constexpr int block_columns_own = block_entries;  // two blocks of FP32
-// If `inverted`, the inverse of the diagonal block takes its place at once; all else as for implicit_blocks.
+constexpr int block_columns_own = block_entries;  // in reals: two blocks of FP32
+// If `inverted`, the inverse of the diagonal block is stored in its place; all else is as in implicit_blocks.
 LINE_KERNEL(block_columns, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
             const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
             const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
@@ -56,7 +56,7 @@ LINE_KERNEL(block_columns, int i, int j, int k, int o, int sj, int sk, int di, i
             real over_cfl, real over_time, field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     if (sides[p]) return;
-    OWN_MEMORY(single, kept, 2 * block_entries);  // the diagonal block, and that of a neighbour
+    OWN_MEMORY(single, kept, 2 * block_entries);  // the diagonal block and that of a neighbour
     const int apart[3] = {di, dj, dk};
     const node_terms<single> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, p, sv, apart, inverse_reynolds);
     const real time = dt[p], step = time * jacobian[p];
@@ -75,11 +75,11 @@ LINE_KERNEL(block_columns, int i, int j, int k, int o, int sj, int sk, int di, i
             single left[block_variables], right[block_variables], area[3];
             for (int v = 0; v < block_variables; ++v)
                 left[v] = single(load<real>(q + v * sv + l)), right[v] = single(load<real>(q + v * sv + r));
-            // times the step, so that they are near 1 in any unit
+            // multiplied by the step, so that the values are near 1 in any unit
             for (int v = 0; v < 3; ++v) area[v] = single(real(0.5) * step * (m[(3 * d + v) * sv + l] + m[(3 * d + v) * sv + r]));
             const single face = single(real(0.5) * (jacobian[l] + jacobian[r]) / step);
-            // FP32 does not hold no_area. Where a face has an area it stays as it is: 0 along x alone would become a share of u
-            // in eigenvalues that are 0.
+            // The value no_area is below the range of FP32. A face with an area is not changed: a small value added
+            // along x alone would add a fraction of u to eigenvalues that are 0.
             const bool none = area[0] == single(real(0)) && area[1] == area[0] && area[2] == area[0];
             area[0] = select(none, single(real(1e-18)), area[0]);
             const flux_of_face<true, single> of_left{area, face, terms.eddies, inverse_reynolds, terms.known};

@@ -1,14 +1,17 @@
-// The first-order Jacobian of the right-hand side, a block of 5 x 5 (larger by one for each variable of a model of
-// turbulence) for a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states
-// of two nodes, the thin-layer viscous flux between them, and the terms of the model.
+// The first-order Jacobian of the right-hand side: one block of 5 x 5 (one row and column more for each scalar and each
+// variable of a turbulence model) for a node and for each of its neighbours along the grid lines. It contains the
+// chosen numerical flux between the states of two nodes, the thin-layer viscous flux between them, and the terms of the
+// model.
 #pragma once
 #include "flux_columns.h"
 #include "neighbours.h"
 
-// The kind of neighbour on each of the six sides of a node (imin, imax, jmin, ...), two bits each
+// The kind of neighbour on each of the six sides of a node (imin, imax, jmin, ...), two bits each; 0: a node of the
+// grid
 constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
 
-// block = block M, of the mirror image about the plane normal to m, or of the reversal of the velocity at a wall
+// block = block M, where M mirrors about the plane normal to m, or with `reversed` reverses the velocity (no-slip
+// wall).
 HD void mirror_columns(const real *m, bool reversed, real *block) {
     const real twice = real(2) / (m[0] * m[0] + m[1] * m[1] + m[2] * m[2]);
     for (int a = 0; a < block_variables; ++a) {
@@ -18,8 +21,9 @@ HD void mirror_columns(const real *m, bool reversed, real *block) {
     }
 }
 
-// What the blocks of a node have besides the fluxes through its faces: the derivatives of the sources of a model of turbulence
-// by the node and by its neighbours, what it takes as constants, and the eddy viscosity. A pack stands for as many nodes.
+// The parts of the blocks of a node that do not come from the fluxes through its faces: derivatives of the sources of a
+// turbulence model by the node and by its neighbours, quantities that the model takes as constants, and the eddy
+// viscosity. If T is a pack, it holds one node per lane.
 template <class T> struct node_terms {
     TransportedConstants<T> known;
     T eddies = T(real(0));
@@ -52,7 +56,7 @@ template <class T> struct node_terms {
         (void)of_eddies, (void)p;
 #endif
     }
-    // block = block - share of the derivatives of the sources by the node, or by the neighbour on one side
+    // block = block - share (derivatives of the sources by the node, or by the neighbour on one side)
     HD void take_own(T share, T *block) const {
 #if HX_TRANSPORTED
         take_transported(own, share, block);
@@ -69,7 +73,8 @@ template <class T> struct node_terms {
     }
 };
 
-// Where the blocks of the nodes without conditions lie that a T stands for, the first of them at p
+// Stores numbers of the nodes that the lanes of a T hold, the first at p, at the positions of their blocks; nodes with
+// conditions are left out. row: number of nodes in a row of the padded arrays.
 template <class T> struct places_within {
     const int *sides;
     long long p;
@@ -86,8 +91,8 @@ template <class T> struct places_within {
     }
 };
 
-// Of the flux through the face towards the node n on side `side` of direction d: what the diagonal block `whole` gets, and, if it
-// is `stored`, the block of the neighbour.
+// The contributions of the flux through the face between p and its neighbour n on side `side` of direction d: to the
+// diagonal block `whole` and, if `stored`, to the block of the neighbour.
 template <int side, bool stored, class T>
 HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, long long n, stride sv,
                        int d, const T *own, T step, real inverse_reynolds, const node_terms<T> &terms,
@@ -112,8 +117,9 @@ HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_rea
 }
 
 #if HX_STORED_DIRECTIONS && (HX_SWEEP_BITS == 64 || defined(HX_CPU))
-// Blocks of the matrix 1/c - dt (dR/dq - over_time) of the nodes without conditions: the diagonal block and, behind it, those
-// of the six neighbours, or of those along `direction` alone. For sweeps in FP32 GPUs have block_columns.h.
+// Blocks of the matrix 1/c - dt (dR/dq - over_time) of nodes without conditions; dt: explicit time step, c: pseudo-time
+// step over dt. blocks: the diagonal block, behind it those of the six neighbours, or of the two along `direction`
+// only. For sweeps in FP32 GPUs use block_columns.h.
 VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
               const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
@@ -146,10 +152,10 @@ VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int d
 }
 #endif
 
-// Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node with conditions, of which `blocks` holds P, their
-// derivative, and is given the diagonal block and, behind it, those of the six neighbours. A
-// ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
-// field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
+// Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node with conditions. On entry `blocks` holds P,
+// the derivative of the conditions; on return the diagonal block, and behind it those of the six neighbours. A ghost
+// behind a wall changes as the image of the first node inside. Behind an inflow, an outflow or a far field the ghost is
+// given, so that upwind fluxes take what leaves from the node. Connected sides have neighbours.
 KERNEL(condition_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
        const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,

@@ -1,21 +1,21 @@
-// Where the numbers of nodes lie that sweeps without stored blocks read of each node and its neighbours. On a GPU those of a
-// node that fill 16 bytes lie side by side, and behind them the same of the next node: a thread reads such a chunk at once.
-// The last ones, which fill no chunk, have rows, one number of all nodes after the other. So have all numbers on a CPU, where
-// packs read neighbours in a row.
+// The memory layout of the numbers that sweeps without stored blocks read of each node and its neighbours. On a GPU the
+// numbers of a node that fill 16 bytes lie side by side, followed by those of the next node, so that a thread reads
+// such a chunk at once. The remaining numbers, which fill no chunk, lie in rows: one number of all nodes after the
+// other. On a CPU all numbers lie in rows, since packs read neighbouring nodes.
 #pragma once
 
-// As field and const_field (arithmetic.h), of which a launch refuses arrays that do not begin at a multiple of 16 bytes
+// As field and const_field (arithmetic.h); a launch refuses arrays that do not begin at a multiple of 16 bytes.
 template <int variables> using chunked_field = real *;
 template <int variables> using const_chunked_field = const real *;
 
-// The numbers of a chunk; 1 where there are rows alone
+// How many numbers a chunk has; 1 where there are only rows
 #if HX_MATRIX_FREE && !defined(HX_CPU)
 template <class Number> constexpr int of_chunk = int(16 / sizeof(Number));
 #else
 template <class Number> constexpr int of_chunk = 1;
 #endif
 
-// The place of number n of the `count` numbers of the node at c, of arrays with sv nodes
+// The position of number n, of `count` numbers, of the node at c in arrays of sv nodes
 template <int count, class Number> HD long long number_place(int n, long long sv, long long c) {
     constexpr int size = of_chunk<Number>;
     return n < count / size * size ? (n / size * sv + c) * size + n % size : n * sv + c;
@@ -28,7 +28,7 @@ template <int count, class Number> struct node_numbers {
     HD Number &operator[](int n) const { return first[number_place<count, Number>(n, sv, c)]; }
 };
 
-// A whole chunk at p, of a T
+// Loads and stores a whole chunk at p.
 #if HX_MATRIX_FREE && !defined(HX_CPU)
 struct alignas(16) real_chunk {
     real numbers[of_chunk<real>];
@@ -45,7 +45,7 @@ template <class T> HD void load_chunk(const real *p, T *found) {
     const real_chunk chunk = *reinterpret_cast<const real_chunk *>(p);
     for (int n = 0; n < of_chunk<real>; ++n) found[n] = chunk.numbers[n];
 }
-// Two numbers of FP32 side by side
+// Loads two FP32 numbers that lie side by side.
 HD void load_pair(const real *p, real *found) {
     struct alignas(2 * sizeof(real)) pair {
         real numbers[2];
@@ -65,14 +65,15 @@ HD void load_pair(const real *, real *) {}
 template <class Mask, class T> HD void store_chunk_where(Mask mask, real *p, const T *given) { store_where(mask, p, *given); }
 #endif
 
-// One of a right-hand side, which is not read again soon
+// Loads a number of a right-hand side, which is not read again soon.
 #if defined(HX_CPU)
 template <class T> HD T load_right(const real *p) { return load<T>(p); }
 #else
 template <class T> HD T load_right(const real *p) { return load_once(p); }
 #endif
 
-// use(n, number first + n) for `count` numbers of the node at c, one after the other: whole chunks, or all that the node has
+// Calls use(n, number first + n) for `count` numbers of the node at c, in order. first, count: multiples of the size of
+// a chunk, or 0 and all numbers of the node.
 template <int count, class T, class Use>
 HD void each_number(const real *numbers, long long sv, long long c, int first, const Use &use) {
     constexpr int size = of_chunk<real>, whole = count / size * size;
@@ -86,7 +87,7 @@ HD void each_number(const real *numbers, long long sv, long long c, int first, c
 template <int count, class T> HD void load_numbers(const real *numbers, long long sv, long long c, int first, T *found) {
     each_number<count, T>(numbers, sv, c, first, [&](int n, const T &number) { found[n] = number; });
 }
-// All numbers of the node at c, where `mask` is true
+// Stores all numbers of the node at c where `mask` is true.
 template <int count, class Mask, class T>
 HD void store_numbers_where(Mask mask, real *numbers, long long sv, long long c, const T *given) {
     constexpr int size = of_chunk<real>, whole = count / size * size;

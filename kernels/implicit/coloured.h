@@ -1,15 +1,17 @@
-// Where the blocks of a node and the vectors of the sweeps lie: in every row along i of the padded arrays the nodes of even
-// columns come first, then those of odd ones. So the nodes of a row that have one colour, every second one, follow each
-// other in memory, and a sweep over one colour reads nothing of the other's blocks.
+// The memory layout of the blocks of nodes and of the vectors of the sweeps. In every row along i of the padded arrays
+// the nodes of even columns come first, then those of odd ones. The nodes of one colour, every second one of a row, are
+// thus contiguous in memory, and a sweep over one colour reads no blocks of the other.
 #pragma once
 
-// The same row and variable, column by column: p is a place in a padded array whose rows have `row` nodes.
+// The position in this layout of position p in a padded array whose rows have `row` nodes; row and variable stay the
+// same.
 HD long long coloured(long long p, int row) {
     const int column = int(unsigned(p) % unsigned(row)), half = (row + 1) >> 1;
     return p - column + (column >> 1) + (column & 1 ? half : 0);
 }
 
-// A node and its neighbours along the grid lines. apart: the strides of derivatives, 0 along directions with one node
+// A node and the offsets of its neighbours along the grid lines. di, dj, dk: strides of derivatives, 0 along directions
+// with one node
 struct coloured_node {
     long long at;
     int beside[6];
@@ -22,7 +24,7 @@ struct coloured_node {
     }
 };
 
-// The nodes of a grid line of a block, `step` apart in a padded array
+// The nodes of a grid line of a block; step: their distance in a padded array
 struct coloured_line {
     long long first;
     int column, half, step;

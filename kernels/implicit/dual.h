@@ -1,11 +1,11 @@
-// Dual numbers: a value and its derivatives by n variables, for the arithmetic type T of point functions (A. Griewank & A.
-// Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 3). Each of these numbers is an R, a real or a pack of
-// them. Comparisons are those of the values, and a choice takes the derivatives of what is chosen: at a kink they are those
-// of one side.
+// Dual numbers: a value and its derivatives by n variables, as arithmetic type T of point functions (A. Griewank & A.
+// Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 3). Value and derivatives are of type R, a real or a
+// pack. Comparisons compare the values. A choice takes the derivatives of the chosen number, so that at a kink they are
+// those of one side.
 #pragma once
 
-// A derivative of which it may be known when the code is compiled that it is 0, as that of a constant: products with it and
-// sums are left out then. Compilers do not do so on their own, as 0 times infinity is not 0.
+// A derivative that may be known at compile time to be 0, as that of a constant. Sums and products with such a
+// derivative are then left out. Compilers do not do so on their own, since 0 times infinity is not 0.
 template <class R> struct slope_number {
     R number;
     bool none;
@@ -41,7 +41,7 @@ template <int n, class R = real> struct dual {
     template <class A> HD explicit dual(const A &constant) : value(constant) {
         for (int d = 0; d < n; ++d) slope[d] = slope_number<R>::of_constant();
     }
-    // f(a) with the derivative f'(a) = rate
+    // function = f(a), rate = f'(a)
     HD static dual chain(R function, R rate, const dual &a) {
         dual found;
         found.value = function;
@@ -74,7 +74,7 @@ template <int n, class R = real> struct dual {
         for (int d = 0; d < n; ++d) found.slope[d] = (a.slope[d] - found.value * b.slope[d]) * over;
         return found;
     }
-    // A: a real, or an R
+    // A: real or R
     template <class A> friend HD dual operator*(A a, const dual &b) { return chain(a * b.value, R(a), b); }
     template <class A> friend HD dual operator*(const dual &a, A b) { return chain(a.value * b, R(b), a); }
     friend HD dual &operator+=(dual &a, const dual &b) { return a = a + b; }

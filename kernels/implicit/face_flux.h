@@ -1,17 +1,17 @@
-// The flux through the face between two nodes, of which the implicit integrator takes derivatives: the chosen numerical flux
-// between the states of the nodes, the thin-layer viscous flux, and what a model of turbulence and scalars add.
+// The flux through the face between two nodes that the implicit integrator differentiates: the chosen numerical flux
+// between the states of the nodes, the thin-layer viscous flux, and the fluxes of a turbulence model and of scalars.
 #pragma once
 #include "dual.h"
 #include "small_matrices.h"
 #include "passive_scalars.h"
 #include "transported.h"
 
-// The flux through the face between two nodes with states ql and qr, as it enters the rates: `m` its area vector,
-// `jacobian` that of the face (1/volume), reals or packs of them.
-// Thin layer: derivatives across the face alone (T. H. Pulliam, von Karman Institute LS 1986-02, section 3), so that the
-// flux of momentum is mu J (|m|^2 du + m (m.du)/3), of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. With a model of
-// turbulence mu and mu/Pr have its share; one that transports nothing has given `eddies`, over mu_ref, and they do not change,
-// nor does what the node of one that transports variables is `known` to have.
+// Subtracts from the flux f the viscous flux through the face between two nodes with states ql and qr. m, `jacobian`:
+// area vector and Jacobian (1/volume) of the face, reals or packs.
+// Thin layer: only derivatives across the face (T. H. Pulliam, von Karman Institute LS 1986-02, section 3). The flux of
+// momentum is mu J (|m|^2 du + m (m.du)/3), that of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. A turbulence
+// model adds to mu and mu/Pr. A model without transported variables gives `eddies`, over mu_ref, which are constants.
+// For a model with transported variables `known` holds the quantities of the node that are constants.
 template <class T, class A>
 HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, A eddies, T *f,
                              const TransportedConstants<A> &known = TransportedConstants<A>()) {
@@ -46,9 +46,9 @@ HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, r
     (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f, (void)known;
 #endif
 }
-// Adds the derivative of this flux along a change of one state, the left one if `of_left`, without a model that transports
-// variables: to `change` that with constant viscosity, in which momentum and energy do not depend on the other state, `still`,
-// and to f that of the viscosity.
+// Adds the derivative of the viscous flux along a change of one state, the left one if `of_left`, for all models
+// without transported variables. still: the other state. The derivative with constant viscosity is added to `change`;
+// its momentum and energy do not depend on `still`. The part by the change of the viscosity is added to f.
 template <bool of_left, class T>
 HD void add_viscous_change(const StateChange<T> &c, const T *still, const T *m, T jacobian, real inverse_reynolds, T eddies,
                            FluxChange<T> &change, T *f) {
@@ -71,7 +71,7 @@ HD void add_viscous_change(const StateChange<T> &c, const T *still, const T *m, 
     change.along_area = change.along_area + sign * real(1.0 / 3.0) * mu * (m[0] * c.u + m[1] * c.v + m[2] * c.w);
     change.energy = change.energy + sign * real(1.0 / (HX_GAMMA - 1.0)) * area2 * (heat * c.of_square);
     if (laminar.slope[0].none) return;
-    // jumps from the left to the right
+    // jump: the changed state minus `still`
     const T of_mu = laminar.slope[0].number, jump[3] = {s.u - o.u, s.v - o.v, s.w - o.w};
     const T across = real(1.0 / 3.0) * (m[0] * jump[0] + m[1] * jump[1] + m[2] * jump[2]), mean[3] = {s.u + o.u, s.v + o.v, s.w + o.w};
     for (int n = 0; n < 3; ++n) {

@@ -1,11 +1,11 @@
-// Derivatives of the flux through the face between two nodes by the state of one of them: one column, the derivative by one
-// variable, after the other, by dual numbers with one derivative. They are reals or packs of them. What is the same for all
-// columns is computed once, as compilers take it out of the loop.
+// Derivatives of the flux through the face between two nodes by the state of one of them. Dual numbers with one
+// derivative, of reals or packs, give one column after the other, the derivative by one variable. The compiler moves
+// what all columns have in common out of the loop.
 #pragma once
 #include "face_flux.h"
 
-// f: the flux between two states of which one alone has slopes, the left one if `of_left`. Of a split flux without viscous
-// terms and scalars the part that has none is left out.
+// f: the flux between two states of which only one has derivatives, the left one if `of_left`. For a split flux without
+// viscous terms and scalars, the part of the other state is left out.
 template <bool of_left, class T>
 HD void flux_along(const dual<1, T> *left, const dual<1, T> *right, const T *area, T jacobian, real inverse_reynolds,
                    const T &eddies, const TransportedConstants<T> &known, dual<1, T> *f) {
@@ -29,7 +29,7 @@ HD void column_of(const T *ql, const T *qr, int b, const Flux &flux, dual<1, T> 
     }
     flux(left, right, f);
 }
-// The derivative by one state of flux(left, right, f), row by row
+// block: the derivative of flux(left, right, f) by one state, row by row
 template <bool of_left, class T, class Flux>
 HD void columns_of(const T *ql, const T *qr, const Flux &flux, T *block) {
     ROLLED
@@ -53,7 +53,7 @@ HD_LONG void flux_derivative(const T *ql, const T *qr, const T *area, T jacobian
                              const TransportedConstants<T> &known, T *block) {
     columns_of<of_left>(ql, qr, flux_of_face<of_left, T>{area, jacobian, eddies, inverse_reynolds, known}, block);
 }
-// Of single nodes, few where there are packs of them
+// For single nodes, which are few where packs are used
 template <bool of_left>
 HD_APART void flux_derivative(const real *ql, const real *qr, const real *area, real jacobian, real inverse_reynolds,
                               const real &eddies, const TransportedConstants<real> &known, real *block) {

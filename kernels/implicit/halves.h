@@ -1,5 +1,5 @@
-// What sweeps without stored blocks read in FP16 (implicit.sweep_precision = "fp16"): the area vectors of faces. On a CPU they
-// are rounded in the same way and kept in FP32.
+// FP16 numbers that sweeps without stored blocks read (implicit.sweep_precision = "fp16"): the area vectors of faces.
+// On a CPU they are rounded in the same way and stored in FP32.
 #pragma once
 #include "chunks.h"
 #include "small_matrices.h"
@@ -18,7 +18,7 @@ HD float single_of_bits(unsigned bits) {
     x.bits = bits;
     return x.number;
 }
-// The bits of an FP16 number at their places in FP32 are the number times 2^-112.
+// The bits of an FP16 number, shifted to their positions in FP32, are the number times 2^-112.
 HD float number_of_half(unsigned bits) {
 #if defined(__CUDA_ARCH__)
     float found;

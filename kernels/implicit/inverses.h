@@ -1,10 +1,10 @@
-// Inverses of blocks for the sweeps, computed in FP64 and kept in the numbers of the sweeps.
+// Inverses of blocks for the sweeps, computed in FP64 and stored in the precision of the sweeps.
 #pragma once
 #include "neighbours.h"
 
 constexpr int inverse_reals = HX_INVERSE_REALS;
 
-// The entries of a block in FP32, two in a word
+// The entries of a block in FP32, two in a word of 8 bytes
 HD void keep_pairs(const real *block, stride sv, real *kept) {
     for (int n = 0; 2 * n < block_entries; ++n) {
         float_bits low, high;
@@ -20,7 +20,7 @@ template <class T> HD T pair_entry(const word<T> *words, int row, int column) {
     return float_of<T>(words[e / 2] >> (32 * (e % 2)));
 }
 
-// An entry in the words of an inverse
+// Stores an inverse, and reads an entry from its words.
 #if HX_SWEEP_BITS == 32
 HD void keep_inverse(const real *inverse, stride sv, real *kept) { keep_pairs(inverse, sv, kept); }
 template <class T> HD T inverse_in(const word<T> *words, int row, int column) { return pair_entry<T>(words, row, column); }
@@ -33,7 +33,7 @@ template <class T> HD T inverse_in(const word<T> *words, int row, int column) {
 }
 #endif
 
-// The inverse of a node, or those of the nodes that a T stands for, side by side in memory
+// The inverse of a node, or those of the nodes in the lanes of a T, which lie side by side in memory
 template <class T> struct kept_inverse {
     word<T> words[inverse_reals];
     HD kept_inverse() = default;

@@ -1,10 +1,10 @@
-// Of sweeps over lines without stored blocks of the nodes beside them (product_lines.h): the nodes on faces with conditions,
-// which have stored blocks of all neighbours.
+// For line sweeps without stored blocks of the nodes beside the lines (product_lines.h): the nodes on faces with
+// conditions, which have stored blocks of all neighbours.
 #pragma once
 #include "recorded.h"
 
 #if HX_MATRIX_FREE && HX_STORED_DIRECTIONS
-// The blocks along the lines of node number i of these take the place that other nodes have for them.
+// Copies the blocks along the lines of face node i to the positions where other nodes have these blocks.
 KERNEL(keep_line_blocks, int i, int j, int k, const int *nodes, int faces, int row, int direction, stride sv, real *of_faces,
        field<block_reals> blocks) {
     const neighbour_place from(of_faces + i, faces), to(blocks + block_entries * sv + coloured(nodes[i], row), sv);
@@ -12,7 +12,7 @@ KERNEL(keep_line_blocks, int i, int j, int k, const int *nodes, int faces, int r
         neighbour_block(from, 2 * direction + side).store(to, stored_side(direction, side));
 }
 
-// As line_right (lines.h), for those of these nodes whose lines have one colour; which[i] is the number of a node among them.
+// As line_right (lines.h), for face nodes whose lines have one colour; which[i]: the number of a node in `nodes`.
 KERNEL(face_right, int i, int j, int k, const int *which, const int *nodes, int faces, int o, int sj, int sk, int di, int dj,
        int dk, int direction, int length, stride sv, real *of_faces, const_field<update_reals> right,
        field<update_reals> update) {

@@ -1,16 +1,16 @@
-// Line-implicit sweeps: the equations of the nodes of a grid line are solved at once, by Thomas's elimination of the
+// Line-implicit sweeps: the equations of the nodes of a grid line are solved together, by Thomas's elimination of the
 // block-tridiagonal matrix (T. H. Pulliam, von Karman Institute LS 1986-02, section 4; G. H. Golub & C. F. Van Loan,
-// Matrix Computations, 4th edition, section 4.5). A line ends at the ends of its block; nodes beyond them are treated
-// like all other neighbours.
+// Matrix Computations, 4th edition, section 4.5). A line ends at the ends of its block. Nodes beyond the ends are
+// treated like all other neighbours.
 #pragma once
 #include "inverses.h"
 #include "neighbours.h"
 
-// What sweeps in FP32 read of a node n of a line with the blocks L_n, A_n, U_n, made once for a matrix: the inverse of its pivot
-// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n. These are kept in FP16 where the blocks of
-// neighbours are, or else in FP32: 8 bits are too few for what is multiplied from node to node. Sweeps in FP64 read the inverse
-// and copies of the stored blocks L_n and U_n: products in so few bits would turn the round-off of the pivots into changes of
-// 1e-8 of the update.
+// Node n of a line has the blocks L_n, A_n, U_n. Sweeps in FP32 read the inverse of its pivot D_n = A_n - L_n
+// D_(n-1)^-1 U_(n-1) and the products D_n^-1 L_n and D_n^-1 U_n, computed once for a matrix. The products are stored in
+// FP16 if the blocks of neighbours are, else in FP32: 8 bits are too few for products that are multiplied from node to
+// node. Sweeps in FP64 read the inverse and copies of the stored blocks L_n and U_n: products in so few bits would turn
+// the round-off of the pivots into changes of 1e-8 of the update.
 constexpr bool of_products = HX_SWEEP_BITS == 32;
 constexpr int line_words = HX_LINE_WORDS;
 constexpr int factor_reals = HX_FACTOR_REALS;
@@ -53,9 +53,10 @@ template <class T> using line_number = T;
 template <class T> using line_block = neighbours_of<T>;
 #endif
 
-// The lines of a block: `across` times `others` along the two other directions, where a line has the numbers a and b. Node n of
-// all lines lies ahead of node n + 1 of any in `factors`, and of these those of the lines with a + b even, which have one
-// colour, ahead of the others. So threads that go along neighbouring lines read what lies side by side, for lines along i too.
+// The lines of a block: `across` times `others` along the two other directions, in which a line has the indices a and
+// b. In `factors` node n of all lines comes before node n + 1 of any line. Within a node number, the lines with a + b
+// even, which have one colour, come before the others. So threads on neighbouring lines read adjacent memory, for lines
+// along i too.
 struct block_line {
     coloured_line nodes;
     int place, lines;
@@ -65,12 +66,13 @@ struct block_line {
     HD long long factors_at(int n) const { return place + (long long)n * lines; }
 };
 
-// Of all lines of `length` nodes that are `step` apart along `direction`: i and j are the indices of a line across.
+// Computes the factors of all lines of `length` nodes, `step` apart along `direction`. i, j: the indices of a line
+// across
 KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length,
        stride sv, const_field<block_reals> blocks, field<factor_reals> factors) {
     (void)k;
     const block_line line(i, j, across, others, o, sj, sk, direction, step);
-    real above[block_entries] = {};  // D^-1 U of the node before
+    real above[block_entries] = {};  // D^-1 U of the previous node
     for (int n = 0; n < length; ++n) {
         const long long c = line.nodes.at(n);
         real *const kept = factors + line.factors_at(n);
@@ -100,10 +102,10 @@ KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int across, int
     }
 }
 
-// The right-hand sides of the equations of the lines of one colour, those of which the sum of the indices across, with
-// `first`, has its parity, with the last values of the nodes beside them and beyond their ends: they take the place of the
-// update of these nodes, or lie in `values` in the order of the factors. i counts every second node of a row, for lines along
-// i those of the given parity, j then every second row.
+// The right-hand sides of the equations of the lines of one colour, for which the sum of the indices across and `first`
+// has the parity of the colour. They contain the last values of the nodes beside the lines and beyond their ends. They
+// replace the update at the nodes of the lines, or are stored in `values` in the order of the factors. i counts every
+// second node of a row; for lines along i, i counts those of the given parity and j every second row.
 KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int di, int dj, int dk, int direction,
        int length, int across, int others, int parity, int first, int colour, stride sv, const_field<block_reals> blocks,
        const_field<block_variables> right, field<update_reals> update, optional<field<update_reals>> values) {
@@ -125,8 +127,8 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
     for (int v = 0; v < block_variables; ++v) found[v] = swept_real(rest[v]);
 }
 
-// A step from node to node, from y = `last` of the node before to that of this one, whose right-hand side is `given`:
-// y_n = D_n^-1 given_n - D_n^-1 L_n y_(n-1). A T stands for a node, or for those of several lines.
+// A forward step from node to node: y_n = D_n^-1 given_n - D_n^-1 L_n y_(n-1). given: the right-hand side of the node;
+// last: y of the previous node, replaced by that of this one. A T holds one node, or one of each of several lines.
 template <class T> HD void line_step(const kept_inverse<T> &inverse, const line_block<T> &lower, const T *given, T *last) {
 #if HX_SWEEP_BITS == 32
     T found[block_variables], before[block_variables];
@@ -140,7 +142,7 @@ template <class T> HD void line_step(const kept_inverse<T> &inverse, const line_
     inverse.multiply(rest, last);
 #endif
 }
-// And back, with y in `given`: x_n = y_n - D_n^-1 U_n x_(n+1). In FP32 `read_inverse` is not called.
+// A backward step: x_n = y_n - D_n^-1 U_n x_(n+1), with y in `given`. In FP32 `read_inverse` is not called.
 template <class T, class ReadInverse>
 HD void line_step_back(const ReadInverse &read_inverse, const line_block<T> &upper, const T *given, T *last) {
     T behind[block_variables];
@@ -156,9 +158,9 @@ HD void line_step_back(const ReadInverse &read_inverse, const line_block<T> &upp
 #endif
 }
 
-// The solution of the equations of these lines takes the place of their right-hand sides. i counts every second one of the
-// `across` lines along the first other index, j those along the second. In FP32 each line is solved alone: packs of lines take
-// longer there.
+// The solution of the equations of these lines replaces their right-hand sides. i counts every second one of the
+// `across` lines along the first other index, j the lines along the second. In FP32 each line is solved alone, since
+// packs of lines take longer there.
 VECTOR_KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length,
               int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
     (void)k;
@@ -186,10 +188,10 @@ VECTOR_KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across
 }
 
 #ifndef HX_CPU
-// The same for a GPU, where the i-th warp takes 32 of these lines. A node of a line waits for the one before it, but what a
-// step reads does not: that of the next steps is on its way meanwhile, and there is space on the chip for `line_steps` of them.
-// What has the order of the factors is read and written fastest: `values`, where y is kept, if `ordered` also the right-hand
-// sides, and for lines along i also the solutions (turn_lines).
+// The same for a GPU, where the i-th warp takes 32 of these lines. A node of a line depends on the previous node, but
+// the data that a step reads do not. So the data of the next steps are fetched ahead, into on-chip memory for
+// `line_steps` of them. Arrays in the order of the factors are read and written fastest: `values`, which holds y, if
+// `ordered` the right-hand sides, and for lines along i the solutions (turn_lines).
 constexpr int line_steps = HX_LINE_STEPS;
 constexpr int line_sweep_ahead_own = HX_LINE_STEPS * HX_LINE_STEP_REALS;
 ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
@@ -197,7 +199,7 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
            field<update_reals> update, field<update_reals> values) {
     BLOCK_MEMORY(space, line_sweep_ahead_own);
     constexpr int step_words = inverse_reals + line_words;
-    auto *const words = reinterpret_cast<unsigned long long *>(space);  // those of a step lane by lane
+    auto *const words = reinterpret_cast<unsigned long long *>(space);  // the words of a step, lane by lane
     auto *const numbers = reinterpret_cast<swept_real *>(words + line_steps * step_words * 32);
     (void)j, (void)k;
     LANES {
@@ -209,7 +211,8 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
                             : numbers_at<block_variables>(update, sv, line.nodes.at(n))[v];
         };
         const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
-        // Word w of what a step reads: the inverse, ahead of the block, unless steps back have none
+        // The address of word w that a step reads: the inverse before the block; backward steps in FP32 read no
+        // inverse.
         const auto word_at = [&](int way, int n, int w) -> const real * {
             const int beyond = way == 0 ? 0 : of_products ? step_words : w < inverse_reals ? 0 : line_words;
             return factors + line.factors_at(n) + (w + beyond) * sv;
@@ -253,15 +256,15 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
     }
 }
 
-// Lines of one colour along i, from the update to `values` (`way` 0) or back (1): a warp takes 32 nodes, the i-th ones, of the
-// j-th 32 lines of plane k.
+// Copies lines of one colour along i from the update to `values` (`way` 0) or back (1). A warp takes 32 nodes, those
+// from 32 i on, of the j-th 32 lines of plane k.
 ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int length, int first, int colour,
            int way, stride sv, field<update_reals> update, field<update_reals> values) {
     SHARED swept_real tile[32][33];
     const int begin = 64 * j + ((k + first + colour) & 1), left = begin < across ? (across - begin + 1) / 2 : 0;
     const int nodes = length - 32 * i;
     const block_line found(left ? begin : 0, k, across, others, o, sj, sk, 0, 1);
-    // What a lane takes to the tile (`keep`) or from it, where neighbouring lanes read or write side by side in memory. NVRTC
+    // A lane writes a number to the tile (`keep`) or reads it, so that neighbouring lanes access adjacent memory. NVRTC
     // 13.0 does not compile lambdas with arguments of any type.
     const auto exchange = [&](int line, int node, bool keep, swept_real &number) {
         if (keep) tile[line][node] = number;
@@ -299,8 +302,8 @@ ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, i
 }
 #endif
 
-// Per column along k and direction d: how many nodes have there a spectral radius, inviscid and viscous, that is more
-// than `ratio` times that of each other direction: counts[d][j][i].
+// counts[d][j][i]: in each column along k, the number of nodes whose spectral radius along direction d, inviscid plus
+// viscous, is more than `ratio` times that along each other direction.
 KERNEL(stiff_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, real inverse_reynolds,
        real ratio, int width, int columns, real *counts) {

@@ -1,19 +1,19 @@
-// The blocks of the six neighbours of a node as they are kept: in FP32, in FP16 or in 8 bits (HX_NEIGHBOUR_BITS; A. Walden
-// and others, A Mixed Precision Multicolor Point-Implicit Solver for Unstructured Grids on GPUs). In less than 32 bits each
-// row of a block has a power of two of its own, of which a byte keeps the exponent: an entry is what is kept times this
-// power. So neither the unit of an equation nor the sizes of cells lead beyond what the numbers can hold. FP16 is converted
-// by its bits: compilers and processors without it make the same numbers. Threads read and write words of 8 bytes, which
-// have several entries each.
+// The stored blocks of the six neighbours of a node: in FP32, in FP16 or in 8 bits (HX_NEIGHBOUR_BITS; A. Walden and
+// others, A Mixed Precision Multicolor Point-Implicit Solver for Unstructured Grids on GPUs). With less than 32 bits
+// each row of a block has its own power of two, whose exponent is stored in a byte: an entry is the stored number times
+// this power. So neither the unit of an equation nor the sizes of cells exceed the range of the numbers. FP16 is
+// converted by its bits, so that compilers and processors without FP16 give the same numbers. Threads read and write
+// words of 8 bytes, which have several entries each.
 #pragma once
 #include "chunks.h"
 #include "coloured.h"
 #include "halves.h"
 
-// The words of one neighbour: its entries row by row and, of less than 32 bits, behind them the exponents of the rows. The
-// diagonal block stands ahead of those of all neighbours.
+// Number of words of one neighbour: its entries row by row and, with less than 32 bits, the exponents of the rows
+// behind them. The diagonal block comes before the blocks of all neighbours.
 constexpr int neighbour_words = HX_NEIGHBOUR_WORDS;
 constexpr int block_reals = HX_BLOCK_REALS;
-// The numbers that keep the update and the inverses of diagonal blocks: FP64, or FP32, two in the place of one real
+// The type of the update and of the inverses of diagonal blocks: FP64, or FP32, of which two take the place of one real
 #if HX_SWEEP_BITS == 32
 typedef float swept_real;
 #else
@@ -46,8 +46,8 @@ HD real number_of_bits(unsigned long long bits) {
     x.bits = bits;
     return x.number;
 }
-// a rounded to FP32, and the bits of that. GCC 12 makes vectors of two such numbers and then leaves the rounding out, unless
-// they are in memory.
+// a rounded to FP32, and the bits of the result. The number is kept in memory, since GCC 12 otherwise makes vectors of
+// two such numbers and leaves the rounding out.
 HD real rounded(real a, unsigned long long &bits) {
     float_bits x;
 #ifdef HX_CPU
@@ -81,7 +81,8 @@ HD word_lanes select(pack_mask mask, word_lanes a, word_lanes b) { return mask.l
 #endif
 template <class T> using word = typename words_of<T>::type;
 
-// A number at p, and those of the next nodes of one colour, `apart` from each other, of which a T stands for several
+// Load or store the number at p or, if T is a pack, also those of the next nodes of one colour, which are `apart` from
+// each other.
 template <class T> HD T load_nodes(const real *p, long long) { return T(load_once(p)); }
 template <class T> HD word<T> load_word(const real *p) { return bits_of(load_once(p)); }
 template <class T> HD void store_nodes(swept_real *p, long long, int, T value) { *p = swept_real(value); }
@@ -101,7 +102,7 @@ template <> HD pack load_nodes<pack>(const real *p, long long apart) { return la
 template <> HD pack load_nodes<pack>(const float *p, long long apart) { return lanes_at<float, half_lanes>(p, apart); }
 #endif
 template <> HD word_lanes load_word<pack>(const real *p) { return bits_of(load<pack>(p)); }
-// Those of the first `count` alone
+// Stores only the first `count` lanes.
 template <> HD void store_nodes<pack>(swept_real *p, long long apart, int count, pack value) {
     for (int lane = 0; lane < count; ++lane) p[lane * apart] = swept_real(value[lane]);
 }
@@ -118,10 +119,10 @@ template <> HD pack float_of<pack>(word_lanes bits) {
 }
 #endif
 
-// a rounded to FP16, and the bits of that
+// a rounded to FP16, and the bits of the result
 template <class T> HD T to_half(T a, word<T> &entry) {
     const word<T> sign = bits_of(a) >> 63 << 15, size = bits_of(a) << 1 >> 1;
-    const T magnitude = number_of_bits(size), sum = magnitude * real(0x1p24) + real(0x1p52);  // a whole number in its last bits
+    const T magnitude = number_of_bits(size), sum = magnitude * real(0x1p24) + real(0x1p52);  // integer in the low bits
     const word<T> rounded = (size + ((1ull << 41) - 1) + (size >> 42 & 1)) >> 42;  // to nearest, ties to even
     const auto small = magnitude < T(real(0x1p-14));
     entry = sign | (select(small, bits_of(sum), rounded - (1008u << 10)) & 0x7fffu);
@@ -129,36 +130,37 @@ template <class T> HD T to_half(T a, word<T> &entry) {
     return select(a < T(real(0)), -found, found);
 }
 
-// from_kept: the number that the first bits of a word are, those of an entry; to_kept: the number that is kept
-// of a, and its bits
+// from_kept: the number of an entry, from the first bits of a word; to_kept: a rounded to the stored precision, and its
+// bits
 #if HX_NEIGHBOUR_BITS == 32
 template <class T> HD T from_kept(word<T> a) { return float_of<T>(a); }
 template <class T> HD T to_kept(T a, word<T> &entry) { return rounded(a, entry); }
 #elif HX_NEIGHBOUR_BITS == 16
-// The largest entry of a row is kept between 2^14 and 2^15, so that entries down to 2^-28 of it have 11 bits. The bits of an
-// FP16 number at their places in FP32 are the number times 2^-112, which the power of the row makes good.
+// The largest entry of a row is stored between 2^14 and 2^15, so that entries down to 2^-28 of it have 11 bits. The
+// bits of an FP16 number, shifted to their positions in FP32, are the number times 2^-112; the power of the row
+// corrects this.
 constexpr int kept_top = 14, kept_shift = 112;
 constexpr real kept_margin = real(1), kept_limit = real(65504);
 template <class T> HD T from_kept(word<T> a) { return float_of<T>(unsigned(int(short(a))) << 13 & 0x8fffe000u); }
 #ifdef HX_CPU
 template <> HD pack from_kept<pack>(word_lanes a) { return float_of<pack>((a & 0x8000u) << 16 | (a & 0x7fffu) << 13); }
 #endif
-// In sums in FP32 the number itself: products of 2^-112 times it with the small updates of a converging run would be less than
-// the least number
+// For sums in FP32 the number is converted without the factor 2^-112: its products with the small updates of a
+// converging run would underflow.
 template <> HD float from_kept<float>(word<float> a) { return number_of_half(unsigned(a)); }
 template <class T> HD T to_kept(T a, word<T> &entry) { return to_half(a, entry); }
 #else
-// The largest entry of a row is kept between 64 and 127; the margin is for one that would be rounded to 128.
+// The largest entry of a row is stored between 64 and 127. The margin avoids one that would be rounded to 128.
 constexpr int kept_top = 6, kept_shift = 0;
 constexpr real kept_margin = real(256.0 / 255.0), kept_limit = real(127);
 template <class T> HD T from_kept(word<T> a) { return T(real(int((signed char)a))); }
 #ifdef HX_CPU
 template <> HD pack from_kept<pack>(word_lanes a) {
-    return pack(number_of_bits((a & 0xffu) ^ 0x4330000000000080ull)) - (real(0x1p52) + real(128));  // 2^52 and it, by 128 more
+    return pack(number_of_bits((a & 0xffu) ^ 0x4330000000000080ull)) - (real(0x1p52) + real(128));  // 2^52 + 128 + a
 }
 #endif
 template <class T> HD T to_kept(T a, word<T> &entry) {
-    const T sum = a + real(0x1.8p52);  // a whole number in its last bits
+    const T sum = a + real(0x1.8p52);  // integer in the low bits
     entry = bits_of(sum) & 0xffu;
     return sum - real(0x1.8p52);
 }
@@ -169,8 +171,8 @@ HD real over_unit(int) { return real(1); }
 template <class T> HD word<T> exponent_of(const T *) { return word<T>(); }
 template <class T> HD T entry_of(T a, int, word<T>, word<T> &entry) { return to_kept(a, entry); }
 #else
-// A variable of a model of turbulence may be some hundreds where others are 1, and the entries of its column are so much
-// smaller: they are kept for its unit, as 1024.
+// A variable of a turbulence model may be some hundreds where others are 1, and the entries of its column are smaller
+// by this factor. They are stored for the unit of the variable, for instance 1024.
 HD real over_unit(int column) { return over_transported_unit(column); }
 template <class T> HD word<T> exponent_of(const T *row) {
     constexpr unsigned long long shift = 1023 + kept_top - 127;
@@ -209,8 +211,9 @@ template <> HD float power_of_row<float>(const word<float> *words, int row) {
 }
 #endif
 
-// Where the blocks of the neighbours of a node lie: behind its own one, at the place c. Without stored blocks nodes on faces
-// with conditions alone have them, in an array `of_faces` of these, where `numbers` has their places, and -1 for all others.
+// The position of the blocks of the neighbours of a node: behind its own block, at the position c. Without stored
+// blocks only nodes on faces with conditions have these blocks, in the array `of_faces`. numbers[p]: position in it, -1
+// for other nodes.
 struct neighbour_place {
     real *first;
     stride apart;
@@ -222,9 +225,10 @@ struct neighbour_place {
     HD bool there() const { return first != nullptr; }
 };
 
-// What is kept of a block. `lost` grows by what is lost by rounding, which is for the diagonal block: an update that is the
-// same at neighbouring nodes has the same product with the matrix then. In thin cells the blocks nearly cancel in such a
-// product, and the error of each would be larger than their sum. What is not finite makes `lost` so.
+// Stores a block in `words` and adds the rounding errors to `lost`, which is added to the diagonal block. The rounding
+// then does not change the product of the matrix with an update that is equal at neighbouring nodes. In thin cells the
+// blocks nearly cancel in such a product, and the error of each block would be larger than their sum. A number that is
+// not finite makes `lost` not finite.
 template <class T> HD void keep_block(const T *block, T *lost, word<T> *words) {
     constexpr int of_word = 64 / HX_NEIGHBOUR_BITS;
     word<T> exponents[block_variables];
@@ -245,20 +249,20 @@ template <class T> HD void keep_block(const T *block, T *lost, word<T> *words) {
     }
 }
 
-// The number, among the stored blocks of a node, of that of the neighbour on a side of direction d: those of one direction alone
-// may be stored.
+// The number of the block of the neighbour on a side of direction d among the stored blocks of a node, which may be
+// those of one direction only.
 HD constexpr int stored_side(int d, int side) { return HX_STORED_DIRECTIONS == 1 ? side : 2 * d + side; }
 
-// The block of the neighbour on one side (imin, imax, jmin, ...) of a node, or those of the nodes that a T stands for
+// The block of the neighbour on one side (imin, imax, jmin, ...) of a node, or of the nodes in the lanes of a T
 template <class T> struct neighbours_of {
     word<T> words[neighbour_words];
     HD neighbours_of() = default;
-    // of the node whose blocks lie at c, and of those that follow it
+    // Of the node whose blocks lie at c, and of the nodes behind it if T is a pack
     HD neighbours_of(const real *blocks, stride sv, long long c, int side)
         : neighbours_of(blocks + (block_entries + side * neighbour_words) * sv + c, sv) {}
     HD neighbours_of(const neighbour_place &place, int side)
         : neighbours_of(place.first + side * neighbour_words * place.apart, place.apart) {}
-    // whose words begin at `first`
+    // The words begin at `first`.
     HD neighbours_of(const real *first, stride apart) {
         for (int n = 0; n < neighbour_words; ++n) words[n] = load_word<T>(first + n * apart);
     }
@@ -282,15 +286,15 @@ template <class T> struct neighbours_of {
 };
 typedef neighbours_of<real> neighbour_block;
 
-// The update at the node at c, or at those that a T stands for, `apart` from each other
+// Loads the update of the node at c or, if T is a pack, of the nodes in its lanes, which are `apart` from each other.
 template <class T> HD void load_update(const real *update, stride sv, long long c, long long apart, T *found) {
     for (int v = 0; v < block_variables; ++v) found[v] = load_nodes<T>(&numbers_at<block_variables>(update, sv, c)[v], apart);
 }
-// Of the first `count` of these nodes alone
+// Stores the update of the first `count` of these nodes.
 template <class T> HD void store_update(real *update, stride sv, long long c, long long apart, int count, const T *found) {
     for (int v = 0; v < block_variables; ++v) store_nodes<T>(&numbers_at<block_variables>(update, sv, c)[v], apart, count, found[v]);
 }
-// How many of the nodes that a T stands for lie in their row: the first in column `column`, every second one
+// How many lanes of a T hold nodes of the row: the first is in `column`, the others in every second column behind it
 template <class T> HD int of_colour(int column, int columns) {
     const int left = (columns - column + 1) / 2;
     return left < lanes_of<T> ? left : lanes_of<T>;

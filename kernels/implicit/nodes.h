@@ -1,9 +1,9 @@
-// Sweeps over single nodes of two colours, and the vectors that all sweeps read and solve for.
+// Sweeps over single nodes of two colours, and the vectors that all sweeps read and solve for
 #pragma once
 #include "inverses.h"
 #include "neighbours.h"
 
-// The right-hand side of the sweeps, which is in their own numbers where products with blocks are computed anew
+// The right-hand side of the sweeps; it is in the precision of the sweeps if the products with blocks are computed anew
 constexpr int right_reals = HX_RIGHT_REALS;
 #if HX_MATRIX_FREE
 HD swept_real *kept_right(real *right) { return kept_update(right); }
@@ -11,7 +11,7 @@ HD swept_real *kept_right(real *right) { return kept_update(right); }
 HD real *kept_right(real *right) { return right; }
 #endif
 
-// Of a whole array with its ghosts: the right-hand side at the places of the sweeps, and an update of 0
+// Over a whole array with its ghosts: copies the right-hand side to the layout of the sweeps and sets the update to 0.
 KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<block_variables> x,
        field<right_reals> right, field<update_reals> update) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
@@ -21,8 +21,8 @@ KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, cons
     }
 }
 
-// Of a whole block: the inverse of the diagonal block takes its place. With `sides` only of nodes with conditions, where all
-// others have it already.
+// Over a whole block: replaces the diagonal block by its inverse. With `sides` only at nodes with conditions, where all
+// other nodes have the inverse already.
 KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, optional<const int *> sides,
        field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
@@ -33,8 +33,8 @@ KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, 
     keep_inverse(block, sv, blocks + c);
 }
 
-// The nodes of one colour, those with i + j + k + first of its parity, solve their own equations with their neighbours'
-// last values; i counts those of a row of `length` nodes.
+// The nodes of one colour, for which i + j + k + first has the parity of the colour, solve their own equations with the
+// last values of their neighbours. i counts the nodes of this colour in a row of `length` nodes.
 KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int length, int di, int dj, int dk, int first, int colour,
        stride sv, const_field<block_reals> blocks, const_field<block_variables> right, field<update_reals> update) {
     const int column = 2 * i + ((j + k + first + colour) & 1);
@@ -56,8 +56,8 @@ KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, 
     for (int v = 0; v < block_variables; ++v) x[v * sv + p] = real(numbers_at<block_variables>(update, sv, c)[v]);
 }
 
-// Between parts of one process: the update of the nodes at the places giving[i] of an array of rows of `source_row` nodes
-// becomes that of the ghosts at the places to[i] of another one.
+// Copies, between parts of one process, the update at the nodes giving[i] of an array with rows of `source_row` nodes
+// to the ghosts at to[i] of another array.
 KERNEL(copy_update, int i, int j, int k, const int *to, const int *giving, int source_row, stride source_sv,
        const real *source, int target_row, stride target_sv, real *target) {
     const long long from = coloured(giving[i], source_row), at = coloured(to[i], target_row);
@@ -65,8 +65,8 @@ KERNEL(copy_update, int i, int j, int k, const int *to, const int *giving, int s
         numbers_at<block_variables>(target, target_sv, at)[v] = numbers_at<block_variables>(source, source_sv, from)[v];
 }
 
-// For an exchange with other processes, or by interpolation: the update of the nodes at the places p[i], from the places of
-// the sweeps and back to them.
+// For an exchange with other processes, or by interpolation: copies the update at the positions p[i] from the layout of
+// the sweeps to padded arrays, and back.
 KERNEL(update_to_exchange, int i, int j, int k, const int *p, int row, stride sv, const_field<update_reals> update,
        field<block_variables> exchanged) {
     for (int v = 0; v < block_variables; ++v) exchanged[v * sv + p[i]] = real(numbers_at<block_variables>(update, sv, coloured(p[i], row))[v]);

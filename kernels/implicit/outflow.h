@@ -1,15 +1,15 @@
 // The blocks of nodes on subsonic outflows (boundary/outflow.h), where the rate of the entering sound wave w is not
-// that of the inner terms. With dw = dp - rho c du_n, of a wave that comes straight in a flow that is even along the
-// face, that file has w_t = -(c - u_n) (relaxation + share of the firmness) (p - pressure far away) - t grad w, where t
-// is the velocity along the face, and a damping of p along the face. Here the derivative along the face is the upwind
-// one of two nodes. The damping is the second difference that damps an oscillation from node to node as much as the
-// sixth difference does. All viscous terms are included.
+// that of the inner terms. For dw = dp - rho c du_n, and a wave normal to the face in a flow that is uniform along the
+// face, that file has w_t = -(c - u_n) (relaxation + fraction of the firmness) (p - pressure far away) - t grad w,
+// where t is the velocity along the face, and a damping of p along the face. Here the derivative along the face is the
+// upwind one of two nodes. The damping is the second difference that damps an oscillation from node to node as much as
+// the sixth difference does. All viscous terms are included.
 #pragma once
 #include "../outflow_given.h"
 #include "blocks.h"
 
-// The derivatives of p and of p_t - rho c u_n,t by the conserved variables, and what the variables change by with an
-// entering wave of which the latter is 1. n: outward normal.
+// of_pressure, of_wave: derivatives of p, and of w, by the conserved variables; wave: the change of these variables by
+// an entering wave with dw = 1; n: outward normal.
 HD void entering_wave(const Primitive<real> &s, const real *n, real sound, real *of_pressure, real *of_wave, real *wave) {
     const real velocity[3] = {s.u, s.v, s.w};
     const real normal = n[0] * s.u + n[1] * s.v + n[2] * s.w;
@@ -24,7 +24,7 @@ HD void entering_wave(const Primitive<real> &s, const real *n, real sound, real 
     }
 }
 
-// block = block - wave (of_wave block)
+// block = block - wave (of_wave block): removes the entering wave
 HD void without_wave(const real *of_wave, const real *wave, stride sv, real *block) {
     for (int b = 0; b < block_variables; ++b) {
         real share = real(0);
@@ -39,8 +39,8 @@ HD void add_wave(real factor, const real *wave, const real *row, stride sv, real
         for (int b = 0; b < block_variables; ++b) block[(a * block_variables + b) * sv] += factor * wave[a] * row[b];
 }
 
-// The conditions of nodes on outflows, of which `blocks` has the derivative, are kept for `outflow_blocks`, and `blocks`
-// gets the unit matrix: what the inner terms give is changed before the conditions are applied.
+// Moves the derivative of the conditions of nodes on outflows from `blocks` to `kept`, for `outflow_blocks`. `blocks`
+// gets the unit matrix, because the contribution of the inner terms is changed before the conditions are applied.
 KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, int row, stride sv, field<block_reals> blocks,
        real *kept) {
     const long long c = coloured(nodes[i], row);
@@ -50,7 +50,7 @@ KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, int row, 
     }
 }
 
-// The derivative by one state of the viscous flux alone
+// The derivative by one state, of the viscous flux only
 struct viscous_flux_of_face {
     const real *area;
     real jacobian, inverse_reynolds;
@@ -65,8 +65,8 @@ HD_APART void viscous_derivative(const real *ql, const real *qr, const real *are
     columns_of<of_left>(ql, qr, viscous_flux_of_face{area, jacobian, inverse_reynolds}, block);
 }
 
-// What friction and conduction through the two faces of direction d add to the rates: to the diagonal block, and to those
-// of the neighbours
+// The contributions of friction and conduction through the two faces of direction d to the rates, for the diagonal
+// block and for the blocks of the neighbours
 HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
                            int d, int apart, real inverse_reynolds, real *own_block, real other_block[2][block_entries]) {
     real own[block_variables], other[block_variables], area[3];
@@ -88,8 +88,8 @@ HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work
     }
 }
 
-// The ghost behind an outflow changes as the node does, so that friction and conduction through that face change with the
-// derivative by the ghost as well: it is added to the diagonal block. face: 2 d + side
+// The ghost behind an outflow changes as the node does. So the derivative of friction and conduction through that face
+// by the ghost is added to the diagonal block. face: 2 d + side
 HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
                                int face, int apart, real inverse_reynolds, real step, real *own_block) {
     const int d = face / 2, side = face % 2;
@@ -104,7 +104,7 @@ HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const 
     for (int e = 0; e < block_entries; ++e) own_block[e * sv] += (side ? step : -step) * by_ghost[e];
 }
 
-// The row of the entering wave in a block
+// row = of_wave block, the row of the entering wave
 HD void row_of_wave(const real *of_wave, const real *block, real *row) {
     for (int b = 0; b < block_variables; ++b) {
         row[b] = real(0);
@@ -125,8 +125,8 @@ HD void apply_conditions(const real *kept, int n1, stride sv, real *block) {
     }
 }
 
-// The rows of an entering wave along the face, of direction d: convection, damping, friction and conduction. `step`: dt over
-// volume. `own_block`: the diagonal block, `beside`: the blocks of the neighbours.
+// Adds the terms of an entering wave along direction d of the face: convection, damping, friction and conduction. step:
+// dt over volume; own_block: the diagonal block; beside: the blocks of the neighbours.
 HD void along_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int d,
                       int apart, real inverse_reynolds, real step, const real *velocity, real sound, const real *of_pressure,
                       const real *of_wave, const real *wave, real *own_block, real beside[6][block_entries]) {
@@ -147,8 +147,8 @@ HD void along_outflow(const_state_pointer q, const work_real *m, const work_real
     }
 }
 
-// Nodes, faces and what is given are those of `outflow_rates`; `kept`: their conditions (keep_conditions). Where faces meet,
-// one is taken after the other.
+// nodes, codes (its `faces`), given: as in `outflow_rates`; kept: the conditions of the nodes (keep_conditions). Where
+// faces meet, they are treated one after the other.
 KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *codes, const real *given, const real *kept,
        int row, stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
        const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, real over_time,
@@ -181,7 +181,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
         entering_wave(s, n, sound, of_pressure, of_wave, wave);
         without_wave(of_wave, wave, sv, blocks + c);
         for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, 1, beside[d]);
-        // the mean mass flux depends on all nodes of the face, and is left out
+        // The mean mass flux depends on all nodes of the face. Its derivative is left out.
         const real firm = held == real(OF_EDDIES) ? real(hold_pressure) * patch[2] : real(0);
         const real pull = (sound - normal) * (firm + (held == real(OF_MASS_FLUX) ? real(0) : patch[1]));
         add_wave(dt[p] * pull, wave, of_pressure, sv, blocks + c);

@@ -1,11 +1,12 @@
-// Sweeps over lines without stored blocks of the nodes beside them (implicit.storage = "none"). Blocks along the lines are stored
-// (lines.h).
+// Sweeps over lines without stored blocks of the nodes beside them (implicit.storage = "none"). The blocks along the
+// lines are stored (lines.h).
 #pragma once
 #include "products.h"
 
 #if HX_STORED_DIRECTIONS
-// As add_along (products.h), for the direction of a line of `length` nodes: of the neighbours beyond its ends alone. The first
-// node that a T stands for is number `at` of its line, and the others, along lines of a row, follow `between` nodes apart.
+// As add_along (products.h) for the direction of a line of `length` nodes, but only for the neighbours beyond its ends.
+// The first node of a T is number `at` of its line, and the nodes of the other lanes are `between` nodes apart (0:
+// other lines).
 template <class T>
 HD void add_beyond(const T *own, const recorded_terms<T> &terms, const real *records, const real *x, stride sv, long long place,
                    const int *beside, int d, int at, int between, int length, real inverse_reynolds, T *sum) {
@@ -27,8 +28,8 @@ HD void add_beyond(const T *own, const recorded_terms<T> &terms, const real *rec
     }
 }
 
-// As line_right (lines.h), of the nodes without conditions: i counts every second node of a row, for lines along i those of the
-// given parity, j then every second row; the range may have a row and a node too many.
+// As line_right (lines.h), for nodes without conditions. i counts every second node of a row; for lines along i, i
+// counts those of the given parity and j every second row. The range may have a row and a node too many.
 VECTOR_KERNEL(product_right, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int rows,
               int columns, int length, int parity, int first, int colour, stride sv, real inverse_reynolds,
               const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {

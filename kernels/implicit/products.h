@@ -1,5 +1,5 @@
-// Sweeps over single nodes without stored blocks of neighbours (implicit.storage = "none"): the product of such a block with
-// the update of its neighbour is the derivative of the flux through the face between them along this update, which is
+// Sweeps over single nodes without stored blocks of neighbours (implicit.storage = "none"). The product of such a block
+// with the update of its neighbour is the derivative of the flux through the face between them along this update. It is
 // computed anew each time.
 #pragma once
 #include "coloured.h"
@@ -8,8 +8,9 @@
 #include "records.h"
 #include "split_jacobian.h"
 
-// What the flux through the face to a neighbour depends on, besides the state of the node at `at` itself: the state of the
-// neighbour, `beside` it, on a side of direction d, and the area vector and the Jacobian of the face, in one of both records
+// The quantities on which the flux through the face to a neighbour depends, besides the state of the node at `at`
+// itself. state: of the neighbour, at `at` + `beside`, on a side of direction d; face: area vector and Jacobian of the
+// face, from the record of one of the two nodes.
 template <class T> struct recorded_neighbour {
     T state[block_variables], face[4];
     HD recorded_neighbour(const real *records, stride sv, long long at, int beside, int d, int side) {
@@ -19,7 +20,7 @@ template <class T> struct recorded_neighbour {
     }
 };
 
-// The same and its update
+// The same with the update of the neighbour
 template <class T> struct updated_neighbour : recorded_neighbour<T> {
     T update[block_variables];
     HD updated_neighbour(const real *records, const real *x, stride sv, long long at, int beside, int d, int side)
@@ -28,8 +29,8 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
     }
 };
 
-// sum = sum + sign dF/dq x, less what x changes the sources by, of the face between a node of the record `own` and a
-// neighbour with the update x on a side of direction d
+// sum = sum + sign dF/dq x - the change of the sources by x, for the face between a node of the record `own` and its
+// neighbour with the update x on a side of direction d.
 template <int side, class T>
 HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const updated_neighbour<T> &beside, int d,
                          real inverse_reynolds, T *sum) {
@@ -59,15 +60,16 @@ HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const upd
     }
     terms.template take_along<side>(own, d, beside.state[0], beside.update, sum);
 }
-// Of single nodes, few where there are packs of them
+// For single nodes, which are few where packs are used
 template <int side>
 HD_APART void add_product(const real *own, const recorded_terms<real> &terms, const updated_neighbour<real> &beside, int d,
                           real inverse_reynolds, real *sum) {
     add_product<side, real>(own, terms, beside, d, inverse_reynolds, sum);
 }
 
-// The same of both sides of direction d, at the places `beside` of the node. What both read comes first: a thread of a GPU waits
-// for memory once. With the neighbours of all directions first it would have twice the registers, and is slower (H200).
+// The same for both sides of direction d; beside: offsets of the two neighbours. Both neighbours are loaded first, so
+// that a thread of a GPU waits for memory once. Loading the neighbours of all directions first takes twice the
+// registers and is slower (H200).
 template <class T>
 HD void add_along(const T *own, const recorded_terms<T> &terms, const real *records, const real *x, stride sv, long long at,
                   const int *beside, int d, real inverse_reynolds, T *sum) {
@@ -76,7 +78,7 @@ HD void add_along(const T *own, const recorded_terms<T> &terms, const real *reco
     add_product<1>(own, terms, behind, d, inverse_reynolds, sum);
 }
 
-// whole = whole + sign dF/dq by the state of the node itself
+// whole = whole + sign dF/dq, the derivative by the state of the node itself
 template <int side, class T>
 HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long at, int beside, int d,
                 real inverse_reynolds, T *whole) {
@@ -88,8 +90,8 @@ HD void add_own(const T *own, const recorded_terms<T> &terms, const real *record
 }
 
 #if !HX_STORED_DIRECTIONS && !HX_SPLIT_SWEEPS
-// The diagonal blocks of the nodes of one colour that are swept so, as those of implicit_blocks (blocks.h), in the place of their
-// inverses; i counts the places of a colour in a row, which may be one too many.
+// The diagonal blocks of the nodes of one colour that have no stored blocks, as in implicit_blocks (blocks.h), stored
+// in the place of their inverses. i counts the positions of a colour in a row, which may be one too many.
 VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
               stride sv, real inverse_reynolds, real over_cfl, real over_time, const_chunked_field<record_numbers> records,
               chunked_field<block_entries> inverses) {
@@ -121,7 +123,7 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     store_numbers_where<block_entries>(step > T(real(0)), inverses, sv, at, block);
 }
 
-// found = (the inverse of the diagonal block of the node at c) rest
+// found = (inverse of the diagonal block of the node at c) rest
 template <class T> HD void multiply_inverse(const real *inverses, stride sv, long long c, const T *rest, T *found) {
     for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
     each_number<block_entries, T>(inverses, sv, c, 0, [&](int e, const T &entry) {
@@ -129,7 +131,8 @@ template <class T> HD void multiply_inverse(const real *inverses, stride sv, lon
     });
 }
 
-// The nodes of one colour, as colour_sweep (nodes.h): i counts the places of a colour in a row, which may be one too many.
+// The sweep over the nodes of one colour, as colour_sweep (nodes.h). i counts the positions of a colour in a row, which
+// may be one too many.
 VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
               stride sv, real inverse_reynolds, const_chunked_field<record_numbers> records, const_chunked_field<block_entries> inverses,
               const_field<block_variables> right, chunked_field<block_variables> update) {

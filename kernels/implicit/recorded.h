@@ -1,5 +1,6 @@
-// What sweeps without stored blocks (implicit.storage = "none") need besides products.h: the records of nodes, the inverses of
-// diagonal blocks, and the sweep over nodes on faces with conditions. These nodes have stored blocks, and numbers[p] >= 0.
+// What sweeps without stored blocks (implicit.storage = "none") need besides products.h: the records of nodes, the
+// inverses of diagonal blocks, and the sweep over nodes on faces with conditions. These nodes have stored blocks, and
+// numbers[p] >= 0.
 #pragma once
 #include "blocks.h"
 #include "inverses.h"
@@ -12,7 +13,7 @@ constexpr int record_reals = HX_RECORD_REALS;
 HD swept_real &of_record(real *records, stride sv, long long c, int n) {
     return kept_update(records)[place_of_record<swept_real>(sv, c, n)];
 }
-// Keeps the area vector and the Jacobian of a face (load_face)
+// Stores the area vector and the Jacobian of a face, for load_face.
 HD void keep_face(const real *face, real *records, stride sv, long long c, int d) {
 #if HX_HALF_SWEEPS
     unsigned long long area[3];
@@ -31,9 +32,9 @@ HD void keep_face(const real *face, real *records, stride sv, long long c, int d
     for (int n = 0; n < 4; ++n) of_record(records, sv, c, record_faces + 4 * d + n) = swept_real(kept[n]);
 }
 
-// The records of a whole array with its ghosts: state, faces and Jacobian. Areas are multiplied by a power of two, `scale`, and
-// volumes with them, so that FP16 holds them. The step is 0, which is that of nodes that product_sweep leaves out. The last
-// ghosts have no face behind them, and no sweep reads that of a node at the end of a row.
+// The records of a whole array with its ghosts: state, faces and Jacobian. Areas are multiplied by a power of two,
+// `scale`, and volumes too, so that FP16 can hold the areas. The step is set to 0, the mark of nodes that product_sweep
+// leaves out. The last ghosts have no face behind them, and no sweep reads the face behind a node at the end of a row.
 KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv, real scale, real inverse_reynolds,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
@@ -68,7 +69,7 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
     of_record(records, sv, c, record_step) = swept_real(0);
 }
 
-// The step of a node without stored blocks: its time step over its volume.
+// Stores the step of a node without stored blocks: its time step over its volume.
 KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, real scale, real over_cfl, real over_time,
        const_work_field<1> jacobian, const_field<1> dt, const int *numbers, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
@@ -84,7 +85,7 @@ KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, real
 }
 
 #if HX_EDDY_FIELDS
-// What a model of turbulence has in the record of such a node
+// Stores the quantities of a turbulence model in the record of a node without stored blocks.
 KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
        const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
@@ -110,8 +111,8 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
 }
 #endif
 
-// The inverse of the diagonal block of each node, in FP64: of a node with stored blocks that of `blocks`, of all others that
-// which diagonal_blocks (products.h) has left at the place of the inverse.
+// The inverse of the diagonal block of each node, computed in FP64. The block of a node with stored blocks is in
+// `blocks`. For all others diagonal_blocks (products.h) has stored it in the place of the inverse.
 KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, const int *numbers,
        const_field<block_reals> blocks, field<inverse_reals> inverses) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
@@ -125,8 +126,8 @@ KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, c
     for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(block[e]);
 }
 
-// As colour_sweep (nodes.h), for the nodes with stored blocks that have one colour: which[i] is the number of a node among
-// those with stored blocks, nodes[number] its place.
+// As colour_sweep (nodes.h), for the nodes of one colour with stored blocks. which[i]: number of a node among those
+// with stored blocks; nodes[number]: its position.
 KERNEL(face_sweep, int i, int j, int k, const int *which, const int *nodes, int faces, int row, int di, int dj, int dk,
        stride sv, real *of_faces, const_field<inverse_reals> inverses, const_field<update_reals> right,
        field<update_reals> update) {

@@ -1,6 +1,6 @@
-// The record of a node, from which sweeps without stored blocks of neighbours compute products with them: its state, the area
-// vector and the Jacobian of the face behind it along each direction, its own Jacobian, what a model of turbulence has there,
-// and the time step over the volume of a node that is swept so, 0 of all others.
+// The record of a node, from which sweeps without stored blocks of neighbours compute products with these blocks: its
+// state, the area vector and the Jacobian of the face behind it along each direction, its own Jacobian, the quantities
+// of a turbulence model, and its step, the time step over the volume; 0 for nodes with stored blocks.
 #pragma once
 #include "chunks.h"
 #include "face_flux.h"
@@ -10,27 +10,28 @@ constexpr int record_numbers = HX_RECORD_NUMBERS;
 constexpr int record_faces = block_variables, record_jacobian = record_faces + 12, record_terms = record_jacobian + 1;
 constexpr int record_step = record_numbers - 1;
 
-// In records for sweeps with a split Jacobian (split_jacobian.h) other numbers have these places: velocity and sound speed that
-// of the state, and what the diagonal block has besides fluxes, over the step, that of the energy. The Jacobian of a face is
-// multiplied by the viscosity there over Re and over the density, and in place of the step is 1/step.
+// In records for sweeps with a split Jacobian (split_jacobian.h) other numbers have these positions. Velocity and sound
+// speed replace the first four numbers of the state. Number 4, the shift, is the diagonal without fluxes, over the
+// step. The Jacobian of a face is multiplied by the viscosity there over Re and over the density. 1/step replaces the
+// step.
 #if defined(HX_SPLIT_JACOBIAN) && HX_MATRIX_FREE && !HX_STORED_DIRECTIONS && !HX_EDDY_FIELDS && !HX_SCALARS
 #define HX_SPLIT_SWEEPS 1
 constexpr int record_shift = 4;
 #endif
 
-// Where number n of a record is kept among them. Four and four of them are in chunks of 16 bytes: the first four of the state,
-// and those of each face. In FP16 a face has two words of 32 bits, side by side, and the six words of the faces of all nodes are
-// behind the first chunk, followed by a row of each other number.
+// The position of number n within a record. Four numbers each are chunks of 16 bytes: the first four of the state, and
+// those of each face. In FP16 a face has two words of 32 bits, side by side. The six words of the faces of all nodes
+// come after the first chunk, followed by a row of each other number.
 HD constexpr int record_place(int n) {
     if (n < 4 || n >= record_jacobian) return n;
     return n < block_variables ? n + 12 : n - record_faces + 4;
 }
-// and the number that is kept there
+// The number at such a position, the inverse function
 HD constexpr int number_of_record(int place) {
     if (place < 4 || place >= record_jacobian) return place;
     return place < 16 ? place - 4 + record_faces : place - 12;
 }
-// The place of number n of the record of the node at c, one of a face not in FP16
+// The position of number n of the record of the node at c; not for faces in FP16
 template <class Number> HD long long place_of_record(long long sv, long long c, int n) {
     if (in_halves) return n < 4 ? 4 * c + n : (n < block_variables ? n + 6 : n - 6) * sv + c;
     return number_place<record_numbers, Number>(record_place(n), sv, c);
@@ -39,8 +40,8 @@ HD long long place_of_halves(long long sv, long long c, int d) { return 4 * sv +
 template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
     return load<T>(records + place_of_record<real>(sv, c, n));
 }
-// The area vector and the Jacobian of the face behind a node along direction d. In FP16 the Jacobian has the upper half of its
-// bits in FP32, as its range is that of volumes.
+// Loads the area vector and the Jacobian of the face behind a node along direction d. With FP16 the Jacobian is stored
+// as the upper half of its bits in FP32, since it has the range of volumes.
 template <class T> HD void load_face(const real *records, long long sv, long long c, int d, T *face) {
     if constexpr (in_halves) {
         real words[2];
@@ -63,9 +64,9 @@ template <class T> HD void load_record(const real *records, long long sv, long l
     }
 }
 
-// What a model of turbulence has in a record. Of one that transports variables: what their fluxes take as constants, the
-// derivatives of its sources by the node, and those by half of the change from neighbour to neighbour along each direction. Of
-// another one the eddy viscosity.
+// The quantities of a turbulence model in a record. With transported variables: what their fluxes take as constants,
+// the derivatives of the sources by the node, and those by half of the change from neighbour to neighbour along each
+// direction. For other models: the eddy viscosity.
 template <class T> struct recorded_terms {
     TransportedConstants<T> known;
     T eddies = T(real(0));
@@ -83,7 +84,7 @@ template <class T> struct recorded_terms {
 #endif
     }
 #endif
-    // block = block - the derivatives of the sources by the node, times its volume
+    // block = block - (derivatives of the sources by the node) times its volume
     HD void take_own(const T *record, T *block) const {
 #if HX_TRANSPORTED
         take_transported(record + of_node, real(1) / record[record_jacobian], block);
@@ -91,7 +92,8 @@ template <class T> struct recorded_terms {
         (void)record, (void)block;
 #endif
     }
-    // sum = sum - the change of the sources by the update x of a neighbour of direction d, of the density rho, times the volume
+    // sum = sum - (change of the sources by the update x of a neighbour along direction d) times the volume; rho:
+    // density of the neighbour.
     template <int side> HD void take_along(const T *record, int d, T rho, const T *x, T *sum) const {
 #if HX_TRANSPORTED
         const T share = real(side ? 1 : -1) / (rho * record[record_jacobian]);

@@ -1,10 +1,10 @@
-// A number of FP32 in kernels whose `real` is FP64, for what a preconditioner computes. Point functions take it as they take a
-// pack: their constants become FP32, where a float would become a double. Quotients and roots are within two units of the
-// last place, as those of `real`.
+// A number of FP32 in kernels whose `real` is FP64, for the computations of a preconditioner. Point functions take this
+// type as they take a pack: their constants become FP32, where a float would be converted to double. Quotients and
+// roots are within two units of the last place, as those of `real`.
 #pragma once
 
 #if defined(__CUDA_ARCH__)
-// Not by inline assembly, which compilers leave in loops.
+// Not by inline assembly, which compilers do not move out of loops.
 HD float single_reciprocal(float a) { return __fdividef(1.0f, a); }
 HD float single_reciprocal_root(float a) { return rsqrtf(a); }
 HD float single_root(float a) { return a * rsqrtf(fmaxf(a, 1e-37f)); }

@@ -1,12 +1,12 @@
-// Matrices of 5 x 5 (larger by one for each variable of a model of turbulence), row by row.
+// Matrices of 5 x 5 (one row and column more for each scalar and each variable of a turbulence model), row by row.
 #pragma once
 
-// The gas, and behind it what a model of turbulence transports
+// The variables of the gas, and behind them the passive scalars and the transported variables of a turbulence model
 constexpr int block_variables = conserved_variables;
 constexpr int block_entries = block_variables * block_variables;
 
-// One over the power of two that is the unit of a variable: of those of a model of turbulence the sizes that they have in
-// turbulent layers
+// 1 over the unit of a variable, a power of two. The units of the variables of a turbulence model are their typical
+// values in turbulent layers.
 HD real over_transported_unit(int variable) {
 #if HX_TRANSPORTED
     constexpr real over[] = {HX_OVER_TRANSPORTED_UNITS};
@@ -32,8 +32,9 @@ HD void exchange_where(bool mask, real &a, real &b) {
     a = mask ? b : a, b = mask ? first : b;
 }
 
-// The inverse takes the place of a, by Gauss and Jordan's elimination with pivots of a column; NaN where a pivot is 0. Rows
-// and columns change places by choices between numbers: a GPU keeps in registers what no index that is found on the way reads.
+// Replaces a by its inverse, by Gauss-Jordan elimination with pivots within a column; NaN where a pivot is 0. Rows and
+// columns are exchanged by selects: a GPU keeps an array in registers only if all its indices are known at compile
+// time.
 HD void invert_block(real *a) {
     constexpr int n = block_variables;
     int pivots[n];

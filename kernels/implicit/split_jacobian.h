@@ -1,22 +1,22 @@
-// Sweeps over single nodes without stored blocks for a flux F(q) = F+(ql) + F-(qr) whose parts have the eigenvalues of one sign
-// (HX_SPLIT_JACOBIAN). In place of the derivatives of the parts they have the split Jacobian A = A+ + A-, with the state of one
-// node and the area vector of the face. Changes of the conserved variables are written as y: the change of the pressure over
-// the sound speed c, that of momentum less velocity times that of the density, and s, that of the density less that of the
-// pressure over c^2. For these, A and the thin-layer viscous terms are symmetric (S. Abarbanel and D. Gottlieb, J. Comput. Phys.
-// 41, 1-33, 1981), and only the viscous terms depend on the density. So the diagonal block of a node has few numbers. It is
-// solved where it is needed and not stored.
+// Sweeps over single nodes without stored blocks for a flux F(q) = F+(ql) + F-(qr) whose parts have eigenvalues of one
+// sign (HX_SPLIT_JACOBIAN). The split Jacobian A = A+ + A-, with the state of one node and the area vector of the face,
+// replaces the derivatives of the parts. Changes of the conserved variables are written as y: the change of the
+// pressure over the sound speed c, the change of momentum minus velocity times the change of the density, and s, the
+// change of the density minus that of the pressure over c^2. In these variables A and the thin-layer viscous terms are
+// symmetric (S. Abarbanel and D. Gottlieb, J. Comput. Phys. 41, 1-33, 1981), and only the viscous terms depend on the
+// density. So the diagonal block of a node has few numbers. It is solved where it is needed and not stored.
 #pragma once
 #include "records.h"
 
 #if HX_SPLIT_SWEEPS
-// A state, and changes about it
+// A state, and conversions of changes about this state
 template <class T> struct SymmetricVariables {
-    T u[3], c, over_c, kinetic;  // kinetic: energy per mass
+    T u[3], c, over_c, kinetic;  // kinetic: kinetic energy per mass
     HD SymmetricVariables(const T *state) : c(state[3]), over_c(reciprocal(c)) {
         for (int n = 0; n < 3; ++n) u[n] = state[n];
         kinetic = real(0.5) * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
     }
-    // y: pressure, three of momentum, s, of a change of the conserved variables
+    // y: the parts of a change x of the conserved variables: pressure over c, three of momentum, s
     HD void from_conserved(const T *x, T *y) const {
         y[0] = gas_gamma_1 * over_c * (x[4] - (u[0] * x[1] + u[1] * x[2] + u[2] * x[3]) + kinetic * x[0]);
         for (int n = 0; n < 3; ++n) y[n + 1] = x[n + 1] - u[n] * x[0];
@@ -29,11 +29,12 @@ template <class T> struct SymmetricVariables {
     }
 };
 
-// The eigenvalues of the Jacobian for the area vector `out`, which points out of a node: `volume` is that of the velocity alone.
-// Of their parts of one sign, which leave the node (1) or enter it (-1): half the sum and half the difference of the acoustic
-// ones, and `flow`, that of shear and s. In place of the part of `volume` it is the flux of mass over the density, with which the
-// parts of the Steger-Warming flux carry shear and s (J. L. Steger and R. F. Warming, J. Comput. Phys. 40, 263-293, 1981, eq. 22).
-// It damps them across layers along which the fluid moves. With the part of `volume` Newton's method does not converge there.
+// The eigenvalues of the Jacobian for the area vector `out`, which points out of a node. volume: the volume flux of the
+// velocity. The others are of the parts of one sign, which leave the node (1) or enter it (-1). sum, difference: half
+// the sum and half the difference of the acoustic ones; flow: that of shear and s. `flow` is not the part of `volume`
+// but the mass flux over the density, with which the parts of the Steger-Warming flux carry shear and s (J. L. Steger
+// and R. F. Warming, J. Comput. Phys. 40, 263-293, 1981, eq. 22). It damps them across layers along which the fluid
+// moves. With the part of `volume` Newton's method does not converge there.
 template <int sign, class T> struct SplitEigenvalues {
     T volume, flow, sum, difference;
     HD static T part(T value, T sound) {
@@ -51,8 +52,8 @@ template <int sign, class T> struct SplitEigenvalues {
     }
 };
 
-// What all uses of a face have in common: the area vector that points out of the node, and its viscosity and Jacobian over Re
-// and the density, `spread`
+// Quantities of a face. out: area vector that points out of the node; third, spread, heat: terms with the viscosity
+// times the Jacobian over Re and the density.
 template <class T> struct SplitFace {
     T out[3], area, over_area, over_area2, third, spread, heat;
     template <int side> HD static SplitFace of(const T *face) {
@@ -65,7 +66,7 @@ template <class T> struct SplitFace {
     }
 };
 
-// The equations of a node over its step, without the terms of its neighbours
+// The diagonal block of a node over its step
 template <class T> struct SymmetricDiagonal {
     T pressure, flow, spread, cross[3], xx, yy, zz, xy, xz, yz;
     HD SymmetricDiagonal(T shift) : pressure(shift), flow(shift), spread(real(0)) {
@@ -80,12 +81,13 @@ template <class T> struct SymmetricDiagonal {
         xx = xx + x * f.out[0], yy = yy + y * f.out[1], zz = zz + z * f.out[2];
         xy = xy + x * f.out[1], xz = xz + x * f.out[2], yz = yz + y * f.out[2];
     }
-    // y = the solution for the right-hand side y. Only conduction of heat couples s with the change of the pressure.
+    // Replaces the right-hand side y by the solution. Only conduction of heat couples s with the change of the
+    // pressure.
     HD void solve(const SymmetricVariables<T> &at, T *y) const {
         const T heat = real(1.0 / HX_PRANDTL) * spread, over_s = reciprocal(flow + heat), share = heat * over_s;
         const T both = flow + spread, over_x = reciprocal(xx + both);
         const T p = pressure + gas_gamma_1 * share * flow, right = y[0] + at.c * share * y[4];
-        // the momentum first, by symmetric elimination, then the pressure
+        // momentum first, by symmetric elimination, then the pressure
         const T x1 = over_x * xy, x2 = over_x * xz, x3 = over_x * cross[0];
         const T y1 = (yy + both) - x1 * xy, y2 = yz - x1 * xz, y3 = cross[1] - x1 * cross[0], over_y = reciprocal(y1);
         const T z2 = over_y * y2, z3 = over_y * y3;
@@ -100,7 +102,8 @@ template <class T> struct SymmetricDiagonal {
     }
 };
 
-// sum = sum + the product of the block of a neighbour, whose velocity and sound speed are `state`, with its update x
+// sum = sum + the product of the block of a neighbour with its update x; state: velocity and sound speed of the
+// neighbour
 template <class T> HD void add_split(const T *state, const T *x, const SplitFace<T> &f, T *sum) {
     const SymmetricVariables<T> at(state);
     const SplitEigenvalues<-1, T> found(at, f.out, f.area);
@@ -117,7 +120,7 @@ template <class T> HD void add_split(const T *state, const T *x, const SplitFace
              + at.kinetic * (mass - real(2) * both * x[0]);
 }
 
-// A neighbour, at n, on a side of direction d, with its update, and the face to it
+// A neighbour at n on a side of direction d, with its update and the face to it
 template <class T> struct split_side {
     T state[4], update[block_variables], face[4];
     HD split_side(const real *records, const real *x, stride sv, int n, int of_face, int d) {
@@ -131,7 +134,8 @@ template <class T> struct split_side {
         add_split(state, update, f, sum);
     }
 };
-// Adds what both sides of a node along direction d contribute. What both read comes first, as in add_along (products.h).
+// Adds the contributions of both sides of a node along direction d. Both neighbours are loaded first, as in add_along
+// (products.h).
 template <class T>
 HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
                   const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
@@ -140,7 +144,7 @@ HD void add_sides(const SymmetricVariables<T> &own, const real *records, const r
     behind.template add<1>(own, diagonal, sum);
 }
 
-// The nodes of one colour, as product_sweep (products.h)
+// The sweep over the nodes of one colour, as product_sweep (products.h)
 VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
               const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {
     const int column = 2 * i + ((j + k + first + colour) & 1);

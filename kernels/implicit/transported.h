@@ -1,5 +1,6 @@
-// The entries of the Jacobian of the right-hand side for the variables s that a model of turbulence transports (the headers
-// of ../turbulence), the last ones of a node: the flux through a face, and the derivatives of the source terms.
+// The entries of the Jacobian of the right-hand side for the variables s that a turbulence model transports (the
+// headers of ../turbulence), the last variables of a node: the flux through a face, and the derivatives of the source
+// terms.
 #pragma once
 
 #if HX_TRANSPORTED
@@ -14,8 +15,9 @@ template <class T, class A> HD TransportedNode<T> transported_of(const T *q, T m
     return node;
 }
 
-// Adds the fluxes of rho s between two nodes of viscosities mul and mur: the mass flux f[0] takes s of the node that it
-// leaves, and s diffuses thin layer, as in face_flux. Returns the eddy viscosity of the face; all times `scale`.
+// Sets the fluxes of rho s between two nodes of viscosities mul and mur: the mass flux f[0] carries the s of its upwind
+// node, and the diffusion is thin-layer, as in face_flux. Returns the eddy viscosity of the face. Diffusion and eddy
+// viscosity are multiplied by `scale`.
 template <class T, class A>
 HD T transported_face(const T *ql, const T *qr, T mul, T mur, const A *m, T scale, const TransportedConstants<A> &known, T *f) {
     const TransportedNode<T> l = transported_of(ql, mul, known), r = transported_of(qr, mur, known);
@@ -27,17 +29,18 @@ HD T transported_face(const T *ql, const T *qr, T mul, T mur, const A *m, T scal
     return real(0.5) * (l.eddies() + r.eddies()) * scale;
 }
 
-// The variables of the model at a node, and their differences along the three directions
+// Number of derivatives: by the variables of the model at a node, and by their differences along the three directions
 constexpr int source_variables = 4 * HX_TRANSPORTED;
 typedef dual<source_variables> source_dual;
 
-// Of the rates of rho s of a node, whose states along direction d are at p +- apart[d]: the derivatives of the sources by rho
-// s of the node, row by row, where those on the diagonal are negative, so that it only grows, and along[2 d], along[2 d + 1]
-// by rho s of the neighbours. Gradients are second-order differences. In the row of the same variable they act as a convection,
-// which is taken upwind: the central derivative of |grad s|^2 exceeds that of the diffusion at the front of a turbulent layer,
-// where s falls to 0 within a cell, and sweeps diverged there. What the velocity, the density and the conversion of the
-// diffusion to the model's form change is left out; so is what changes the length of a detached-eddy model, and what the
-// model takes as constants, which are returned.
+// Derivatives of the sources of rho s at a node, row by row. The neighbours along direction d are at p +- apart[d].
+// own: by rho s of the node; only negative entries are kept on the diagonal, so that the diagonal of the matrix only
+// grows. along[2 d], along[2 d + 1]: by rho s of the two neighbours. Gradients are second-order differences. In the row
+// of the same variable they act as a convection, which is taken upwind: the central derivative of |grad s|^2 exceeds
+// that of the diffusion at the front of a turbulent layer, where s falls to 0 within a cell, and sweeps diverged there.
+// The derivatives do not include changes of the velocity, of the density, of the conversion of the diffusion to the
+// model's form, of the length of a detached-eddy model, and of the quantities that the model takes as constants, which
+// are returned.
 HD_LONG TransportedConstants<> transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
                                                        long long sv, const int *apart, const work_real *distance,
                                                        const work_real *spacings, real inverse_reynolds, real *own,
@@ -113,7 +116,7 @@ HD_LONG TransportedConstants<> transported_derivatives(const real *q, const real
     return known;
 }
 
-// block = block - share of the derivatives of the sources
+// block = block - share (derivatives of the sources)
 template <class T> HD void take_transported(const T *derivatives, T share, T *block) {
     for (int r = 0; r < HX_TRANSPORTED; ++r)
         for (int v = 0; v < HX_TRANSPORTED; ++v)

@@ -4,7 +4,7 @@ template <class T> struct Space {
     HD void project(const T *d, T *c) const {
         for (int v = 0; v < gas_variables; ++v) c[v] = d[v];
     }
-    // not known in this space: larger than any limit
+    // Not known in this space: a number above any limit
     HD T density2(const T *) const { return T(real(1e30)); }
     HD void restore(const T *c, T *d) const {
         for (int v = 0; v < gas_variables; ++v) d[v] = c[v];

@@ -1,5 +1,4 @@
-// Body force rho a of the acceleration (ax, ay, az), which kept[0] is added to along a direction (kx, ky, kz), and its
-// work rho u . a.
+// Body force rho a and its work rho u . a. The acceleration a is (ax, ay, az) + kept[0] (kx, ky, kz).
 KERNEL(body_force, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        const_work_field<1> jacobian, real ax, real ay, real az, real kx, real ky, real kz, const real *kept,
        rate_field<gas_variables> r) {
@@ -13,8 +12,9 @@ KERNEL(body_force, int i, int j, int k, int o, int sj, int sk, stride sv, const_
     r[4 * sv + p] += mx * x + my * y + mz * z;
 }
 
-// Sums along j of weight times the density, and times the momentum of the conserved variable `row`. In double, as all
-// that follows: the acceleration has the difference of two nearly equal means, divided by a time step.
+// partial[2][column]: sums along j of weight times the density, and of weight times the conserved variable `row`, a
+// momentum. These sums and what follows are in double: the acceleration contains the difference of two nearly equal
+// means, divided by a time step.
 KERNEL(column_mass_flow, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width, stride sv,
        const_state_field<gas_variables> q, const_field<1> weight, int row, double *partial) {
     double mass = 0.0, momentum = 0.0;
@@ -27,12 +27,13 @@ KERNEL(column_mass_flow, int i, int j, int k, int o, int sj, int sk, int height,
     partial[at] = mass, partial[columns + at] = momentum;
 }
 
-// What hiresx/output/watch/monitors/body_force_values.py keeps: whether there was a time before and a goal, the goal, the
-// acceleration, time and mean mass flow before; mean density and mean mass flow of now.
+// Positions in the array `kept` of hiresx/output/watch/monitors/body_force_values.py: whether an earlier time exists,
+// whether a goal exists, the goal, the acceleration, the earlier time and its mean mass flow; present mean density and
+// mass flow.
 enum { KEPT_BEFORE, KEPT_HAS_GOAL, KEPT_GOAL, KEPT_ACCELERATION, KEPT_TIME, KEPT_FLOW_BEFORE, KEPT_DENSITY, KEPT_FLOW };
 
-// One thread: the acceleration of the step that begins at the clock's time, from sums[row][2][terms]; once for a time.
-// added: that acceleration without the given one.
+// One thread: the acceleration of the step that begins at the clock's time, from sums[row][2][terms]. It changes at
+// most once per time. added: that acceleration minus `given`.
 KERNEL(keep_mass_flow, int i, int j, int k, int rows, int terms, const double *sums, double volume, int keep,
        double response, double given, const double *clock, double *kept, real *added) {
     double mass = 0.0, momentum = 0.0;

@@ -1,11 +1,11 @@
-// The coefficient C of dynamic_smagorinsky, mu_t = rho C delta^2 |S|, from the flow itself. With the test filter <f>, whose
-// width is twice delta,
+// The coefficient C of dynamic_smagorinsky, mu_t = rho C delta^2 |S|, from the flow itself. With the test filter <f>,
+// of twice the width delta,
 //   L_ij = <rho u_i u_j> - <rho u_i><rho u_j>/<rho>,   M_ij = 2 delta^2 (<rho |S| S*_ij> - 4 <rho> |<S>| <S*_ij>),
-// S* without its trace, and C = <L_ij M_ij>/<M_ij M_ij> (Lilly 1992), averaged by the test filter again and not below 0.
+// with S* = S without its trace, and C = <L_ij M_ij>/<M_ij M_ij> (Lilly 1992). <> filters both again; C >= 0.
 //   strain_rate -> (ghosts) -> germano -> (ghosts) -> dynamic_coefficient
-// <f> is f and an eighth of its second differences along the grid lines of each direction: the nodes next to a node, and
-// so no ghosts of edges. The variance of its weights is 1/4 in distances of nodes, with 1/12 of the grid's own box filter
-// that of a box of twice the width.
+// <f> is f plus an eighth of its second differences along the grid lines of each direction. It reads the neighbours of
+// a node along the lines only, and so needs no ghosts of edges. The variance of its weights is 1/4 in units of the
+// spacing squared. With the 1/12 of the grid's own box filter this is the variance of a box of twice the width.
 #include "../compact.h"
 #include "../viscous.h"
 #include "../velocity_gradient.h"
@@ -21,7 +21,7 @@ HD int column_of(int n) {
     return columns[n];
 }
 
-// visit(offset, weight) of the nodes of the test filter
+// Calls visit(offset, weight) for the nodes of the test filter.
 template <class Visit> HD void test_filter(int di, int dj, int dk, const Visit &visit) {
     const int steps[3] = {di, dj, dk};
     real own = real(1);
@@ -34,7 +34,7 @@ template <class Visit> HD void test_filter(int di, int dj, int dk, const Visit &
     visit(0ll, own);
 }
 
-// s[6] without its trace; returns |S| of it as it was.
+// Removes the trace of s[6]; returns |S| of the s with its trace.
 template <class T> HD T without_trace(T *s) {
     const T square = s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + real(2) * (s[3] * s[3] + s[4] * s[4] + s[5] * s[5]);
     const T third = (s[0] + s[1] + s[2]) * real(1.0 / 3);
@@ -42,7 +42,7 @@ template <class T> HD T without_trace(T *s) {
     return square_root(real(2) * square);
 }
 
-// S_ij: xx, yy, zz, xy, xz, yz
+// strain: S_ij in the order xx, yy, zz, xy, xz, yz
 VECTOR_KERNEL(strain_rate, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<conserved_variables> q, const_work_field<9> metrics, const_work_field<1> jacobian,
               work_field<strains> strain) {
@@ -61,7 +61,7 @@ VECTOR_KERNEL(strain_rate, int i, int j, int k, int o, int sj, int sk, int di, i
         store(strain + n * sv + p, real(0.5) * (g[row_of(n)][column_of(n)] + g[column_of(n)][row_of(n)]));
 }
 
-// L_ij M_ij and M_ij M_ij
+// products: L_ij M_ij and M_ij M_ij
 VECTOR_KERNEL(germano, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<gas_variables> q, const_work_field<strains> strain, const_work_field<1> jacobian,
               work_field<2> products) {

@@ -1,24 +1,25 @@
 // The entropic pressure Sigma of the regularised inviscid terms (regularised.h), from the elliptic equation
 //     Sigma/rho - alpha div(grad Sigma / rho) = alpha (tr((grad u)^2) + (div u)^2)
-// in index space: alpha is in cells squared, so that a shock is as many cells wide on any grid. With D_ab the difference
-// of the velocity from node to node along b, of its component normal to the grid surfaces of a, which in cells of width h
-// is h grad u, and differences over the cells between a node i and its neighbours j,
+// in index space: alpha is in cells squared, so that a shock is as many cells wide on any grid. D_ab is the difference
+// from node to node along b of the velocity component normal to the grid surfaces of a; in cells of width h it is h
+// grad u. With differences over the cells between a node i and its neighbours j, the equation is
 //     Sigma_i + alpha sum over j of 2 rho_i/(rho_i + rho_j) (Sigma_i - Sigma_j) = alpha rho_i (tr(D^2) + (tr D)^2)
-// is solved by some sweeps of Jacobi from what the last stage has left. In a uniform flow all D are 0, and Sigma is.
+// It is solved by some sweeps of Jacobi from the result of the last stage. In a uniform flow D and Sigma are 0.
 // di, dj, dk: strides along i, j and k, 0 in a direction with one node.
 //
-// With a compressive stress the source is that of the compression alone, and the flux takes Pi in place of Sigma. S is the
-// symmetric part of grad u in cells of mean width h, S- its negative part, lambda < 0 the least eigenvalue, n the normals of
-// the grid surfaces, w their distances over h and a the sound speed:
+// With a compressive stress the source is that of the compression alone, and the flux takes Pi in place of Sigma. S is
+// the symmetric part of grad u in cells of mean width h, S- its negative part, lambda < 0 the least eigenvalue, n the
+// normals of the grid surfaces, w their distances over h and a the sound speed:
 //     source = alpha rho min(1, max(0, -tr S)/|lambda|) (tr(D^2) + (tr D)^2),    D = S- B,    B = sum of w n n^T
 //     Pi = min(Sigma, L) M,    M = S-/lambda,    L = rho c (a + 2 alpha c),    c = |lambda| tr D/tr S-
-// L is more than the source of a plane compression of this strength, c in cells along it. Where the compression is weaker, as
-// behind a shock into which Sigma has spread, L bounds the viscosity Pi/S, which could else be too large for any time step.
+// L exceeds the source of a plane compression of this strength, which is c in cells along it. Where the compression is
+// weaker, as behind a shock into which Sigma has spread, L bounds the viscosity Pi/S. Without this bound the viscosity
+// could be too large for any time step.
 #include "../scheme.h"
 
 #if HX_REGULARISED
-// Of node p: the differences of velocity component c from the node before it to the one behind it along direction d, the
-// area vectors, and their lengths; of a direction with one node 0, 0 and 1.
+// change[d][c]: difference of velocity component c from the node before p to the node behind it along direction d;
+// normal[d]: area vectors at p; size[d]: their lengths. In a direction with one node they are 0, 0 and 1.
 template <class T, class Q, class M>
 HD void entropic_differences(const Q &q, const M &m, long long p, const long long *steps, stride sv, T (*change)[3],
                              T (*normal)[3], T *size) {
@@ -26,7 +27,7 @@ HD void entropic_differences(const Q &q, const M &m, long long p, const long lon
         size[d] = T(real(1));
         for (int c = 0; c < 3; ++c) change[d][c] = normal[d][c] = T(real(0));
         if (steps[d] == 0) continue;
-        // both quotients by one division, and all three widths
+        // One division serves both quotients.
         const T r = load<T>(q + p + steps[d]), l = load<T>(q + (p - steps[d])), over = reciprocal(l * r);
         const T ahead = over * l, behind = over * r;
         for (int c = 0; c < 3; ++c) {
@@ -39,17 +40,17 @@ HD void entropic_differences(const Q &q, const M &m, long long p, const long lon
     }
 }
 
-// The value from which the sweeps start, of that of the last stage
+// The initial value of the sweeps, from the value `last` of the last stage
 template <class T> HD T entropic_beginning(T last) { return select(absolute(last) < T(real(1e30)), last, T(real(0))); }
 
-// The right-hand side, and in `start` the values from which the sweeps start: those of `before`, or 0 where a failed
-// step has left a NaN or a number above 1e30.
+// The right-hand side, and in `start` the initial values of the sweeps: those of `before`, or 0 where a failed step has
+// left a NaN or a number above 1e30.
 VECTOR_KERNEL(entropic_source, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<gas_variables> q, const_work_field<9> m, real alpha, const_work_field<1> before,
               work_field<1> source, work_field<1> start) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long steps[3] = {di, dj, dk};
-    // prefetch: the hardware does not do so for rows of so many arrays
+    // prefetch by hand: the hardware does not prefetch rows of so many arrays
     for (int v = 0; v < 9; ++v) expect_read<T>(m + v * (long long)sv + p + sj);
     for (int v = 0; v < 4; ++v) expect_read<T>(address(q + v * sv + p + dk + sj));
     expect_write<T>(source + p + sj);
@@ -71,7 +72,7 @@ VECTOR_KERNEL(entropic_source, int i, int j, int k, int o, int sj, int sk, int d
 }
 
 #if HX_COMPRESSIVE
-// As entropic_source; also L M in `stress`, and L in `limit`.
+// As entropic_source; stress: L M; limit: L.
 VECTOR_KERNEL(compressive_entropic_source, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<gas_variables> q, const_work_field<9> m, real alpha, const_work_field<1> before,
               work_field<1> source, work_field<1> start, work_field<tensor_entries> stress, work_field<1> limit) {
@@ -121,8 +122,8 @@ VECTOR_KERNEL(compressive_entropic_source, int i, int j, int k, int o, int sj, i
     for (int n = 0; n < tensor_entries; ++n) store(stress + n * (long long)sv + p, -viscosity * part[n]);
 }
 
-// Ghosts of a stress behind a slip wall or a plane of symmetry: the mirror image of the stress inside about the normal of
-// node (i, j) of the face.
+// Ghosts of a stress behind a slip wall or a plane of symmetry: the mirror image of the stress inside, about the normal
+// at the node on the face.
 KERNEL(reflect_entropic_stress, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
        work_field<tensor_entries> stress) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -145,8 +146,8 @@ KERNEL(reflect_entropic_stress, int i, int j, int k, int o, int s1, int s2, int 
 }
 #endif
 
-// One sweep, from `before` into `after`. stress, limit: for the last sweep of a compressive stress, L M,
-// which becomes Pi, and L.
+// One sweep, from `before` into `after`. stress, limit: given in the last sweep of a compressive stress; L is in
+// `limit`, and `stress` holds L M, which becomes Pi.
 VECTOR_KERNEL(entropic_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<1> q, real alpha, const_work_field<1> source, const_work_field<1> before,
               work_field<1> after, optional<work_field<tensor_entries>> stress,

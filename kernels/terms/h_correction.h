@@ -1,7 +1,7 @@
-// The field `jumps_across` of the H-correction (flux/roe_h.h). Number d of a node is the largest eta of the half points
-// beside it along the other directions of the grid, eta = (|n.(u_r - u_l)| + |a_r - a_l|)/2 with the states of nodes and
-// the unit normal n of the half point. In smooth flow eta is of the order of the spacing h, and the flux multiplies it
-// with the jump of interpolated states, which is of order h^5: the order of the scheme stays.
+// The field `jumps_across` of the H-correction (flux/roe_h.h). Component d at a node is the largest eta of the half
+// points beside the node along the other directions of the grid, eta = (|n.(u_r - u_l)| + |a_r - a_l|)/2 with the
+// states of nodes and the unit normal n of the half point. In smooth flow eta is of the order of the spacing h. The
+// flux multiplies eta by the jump of interpolated states, which is of order h^5, so the order of the scheme stays.
 #include "../scheme.h"
 
 #ifdef HX_H_CORRECTION

@@ -1,9 +1,9 @@
-// The field `shock_sensor`, of which the hybrid fluxes are made (hybrid.h): 0 where the split form is taken alone, 1 where
-// the interpolated states are; never below `floor`. From the value x of the sensor chosen and its threshold h, sharp: 1
-// from h on; smooth: t^2 (3 - 2 t), t = x/h - 1/2, from h/2 to 3 h/2.
+// The field `shock_sensor`, by which the hybrid fluxes blend two fluxes (hybrid.h): 0 where only the split form is
+// used, 1 where only the flux of the interpolated states is; never below `floor`. From the value x of the chosen sensor
+// and its threshold h; sharp: 1 for x >= h, else 0; smooth: t^2 (3 - 2 t), t = x/h - 1/2, from x = h/2 to 3 h/2.
 #include "../scheme.h"
 
-// Of a sensor that has got all directions of a node.
+// The value of the field from a sensor that has the differences of all directions of a node
 template <class T>
 HD T shock_share(const Sensor<T> &sensor, const Primitive<T> &own, T inverse_volume, real threshold, int smooth,
                  real floor) {

@@ -1,5 +1,5 @@
-// The user's sources of the conserved variables, [source]: r += user_source/J of place, time and state of a node. clock: the
-// step's time and size (clock.h), of which the stage's time is the share `share` ahead.
+// The user's sources of the conserved variables, [source]: r += user_source/J of position, time and state of a node.
+// The time is that of the clock (clock.h) plus the fraction `share` of the time step.
 #include "../clock.h"
 
 #ifdef HX_SOURCE

@@ -1,8 +1,8 @@
 #if defined(HX_VISCOUS) && HX_TRANSPORTED
-// r of the transported variables of a model of turbulence: the sources that the viscous fluxes left at every node. In
-// explicit runs they take no more than the share `largest_loss` of a variable that stays positive in a stage; 0: no bound.
-// The time step follows no such source: beside a wall that a uniform flow meets, the strain drives g to a fraction of itself
-// within the first steps. dt: one value (dt_stride 0) or one per point (1).
+// Adds to r the sources of the transported variables of a turbulence model, which the viscous fluxes have stored for
+// every node. In explicit runs a source takes at most the fraction `largest_loss` of a variable that stays positive in
+// a stage; 0: no bound. The time step does not depend on such sources: beside a wall that a uniform flow meets, the
+// strain reduces g to a fraction of itself within the first steps. dt: one value (dt_stride 0) or one per node (1).
 KERNEL(transported_source, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian,
        const_state_field<conserved_variables> q, const_work_field<HX_TRANSPORTED> source, const real *dt, int dt_stride,
        real largest_loss, rate_field<HX_TRANSPORTED> r) {
@@ -16,9 +16,10 @@ KERNEL(transported_source, int i, int j, int k, int o, int sj, int sk, stride sv
     }
 }
 
-// In runs towards steady flow: variables that stay positive fall at no more than the rate M, a hundred times that of diffusion and
-// convection over a cell. r < 0 becomes r/(1 - r/(M rho s)), which is 0 where r is, so that the steady flow is the same. Central differences of
-// a front would otherwise drive such a variable to 0 within a moment. With the rate of a cell itself Newton's method stalled.
+// In runs to steady flow, variables that stay positive fall at most at the rate M, `fastest_fall` times that of
+// diffusion and convection over a cell. A rate r < 0 becomes r/(1 - r/(M rho s)), which is 0 where r is 0, so that the
+// steady flow does not change. Central differences of a front would otherwise reduce such a variable to 0 at once. With
+// the rate of a cell itself Newton's method stalled.
 constexpr real fastest_fall = real(100);
 KERNEL(transported_bound, int i, int j, int k, int o, int sj, int sk, int active, stride sv,
        const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,

@@ -1,24 +1,24 @@
-// What viscous terms lack: central differences of central differences do not see a part of the flow that alternates from
-// node to node. Here such a part is damped, with the strength 1 as the compact second difference would damp it, which the
-// blocks of the implicit integrator have. Along each line, with the m-th difference delta^m of m + 1 nodes in a row,
+// Damping of flow that alternates from node to node, which central differences of central differences in the viscous
+// terms do not see. With the strength 1 it is damped as by the compact second difference, which the blocks of the
+// implicit integrator have. Along each line, with the m-th difference delta^m of a row of m + 1 nodes,
 //   r -= strength 4^(1 - m) (delta^m)^T K delta^m w,  w: velocity, temperature and the scalars,
-// K: the coefficient of the thin-layer viscous flux in the middle of the row. Inside it is the 2 m-th difference, of which
-// the alternating part sees -4 strength K and a smooth flow an error of order 2 m - 2: 4 with three ghost layers, 6 with more. It
-// is conservative, and the kinetic energy of constant density never grows by it. Rows that would go on behind a physical
-// face are left out. Of models of turbulence, the eddy viscosity of those with transported variables counts, without
-// what gradients take off it.
+// K: the coefficient of the thin-layer viscous flux in the middle of the row. Away from faces this is the 2 m-th
+// difference. It acts on alternating flow as -4 strength K, and on smooth flow it is an error of order 2 m - 2: 4 with
+// three ghost layers, 6 with more. It is conservative, and at constant density it never increases the kinetic energy.
+// Rows that would continue behind a physical face are left out. The eddy viscosity counts for turbulence models with
+// transported variables, without the part that depends on gradients.
 #include "../difference_rows.h"
 #include "../viscous.h"
 
 #ifdef HX_VISCOUS
-// The last variables, which a model of turbulence asks to damp in all runs (transported_damping)
+// Number of the last variables that a turbulence model asks to damp in all runs (transported_damping)
 #if HX_TRANSPORTED
 constexpr int damped_always = transported_is_damped ? HX_TRANSPORTED : 0;
 #else
 constexpr int damped_always = 0;
 #endif
 
-// K of a node with primitives w, of density rho and of the area a: of momentum, of the temperature, and of the scalars
+// k: K of a node with primitives w, of density rho and area vector a: for momentum, temperature and the scalars
 template <class T>
 HD void damping_coefficients(const T *w, T rho, const T *a, T jacobian, real inverse_reynolds, T *k) {
     ViscousStress<T> s;
@@ -41,8 +41,8 @@ HD void damping_coefficients(const T *w, T rho, const T *a, T jacobian, real inv
     for (int n = 0; n < scalar_variables; ++n) k[2 + n] = s.diffusivity(n) * square;
 }
 
-// Adds 4^(1 - m) (delta^m)^T K delta^m w along the direction of stride sd, whose area is `area`, to `sum`: of momentum x, y,
-// z, energy and the scalars.
+// Adds 4^(1 - m) (delta^m)^T K delta^m w along the direction of stride sd to `sum`: of momentum x, y, z, energy and the
+// scalars. area: area vectors of this direction; ends: as in of_row.
 template <int m, class T>
 HD void add_damping(const_state_pointer q, const work_real *area, const work_real *jacobian, T ends, long long p,
                     long long sd, stride sv, real inverse_reynolds, T *sum) {
@@ -57,7 +57,7 @@ HD void add_damping(const_state_pointer q, const work_real *area, const work_rea
         damping_coefficients(w[first_middle + n], load<T>(q + at), a, load<T>(jacobian + at), inverse_reynolds, k[n]);
     }
     for (int before = 0; before <= m; ++before) {
-        // The middle of the row is a node, or lies between two.
+        // The middle of the row is a node or lies between two nodes.
         const int lower = m - before + m / 2, upper = m - before + (m + 1) / 2;
         const T taken = of_row<m>(ends, before, T(real(1)));
         T difference[gradient_variables];
@@ -68,7 +68,7 @@ HD void add_damping(const_state_pointer q, const work_real *area, const work_rea
         const T *below = k[lower - first_middle], *above = k[upper - first_middle];
         auto add = [&](int to, int coefficient, T change) {
             const T flux = real(0.5) * (below[coefficient] + above[coefficient]) * change;
-            // What is behind a face is not used, even if it is NaN.
+            // Values behind a face are not used, even if they are NaN.
             sum[to] = sum[to] + select(taken > T(real(0)), (scale * difference_weight(m, before)) * flux, T(real(0)));
         };
         T work = T(real(0));
@@ -82,7 +82,7 @@ HD void add_damping(const_state_pointer q, const work_real *area, const work_rea
     }
 }
 
-// Over all directions, of the node p; reach: `ends` of of_row of each node along i, j and k.
+// sum: the sum of add_damping over all directions at node p. reach: `ends` of of_row of each node along i, j and k.
 template <class T>
 HD void sum_of_damping(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *reach, long long p,
                        int di, int dj, int dk, stride sv, real inverse_reynolds, T *sum) {
@@ -109,7 +109,7 @@ VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int d
 }
 
 #if HX_TRANSPORTED
-// The same of the variables that a model of turbulence transports alone, which r holds.
+// The same for the transported variables of a turbulence model only, which are the variables of r.
 VECTOR_KERNEL(transported_damping, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
               const_work_field<3> reach, real inverse_reynolds, real strength, rate_field<HX_TRANSPORTED> r) {

@@ -1,5 +1,5 @@
-// Dynamic Smagorinsky (Germano, Piomelli, Moin & Cabot, Phys. Fluids A 3, 1991; Lilly, Phys. Fluids A 4, 1992): mu_t = rho C
-// delta^2 |S|, |S|^2 = 2 S_ij S_ij, with the C of each node that terms/dynamic_smagorinsky.h takes from the flow.
+// Dynamic Smagorinsky (Germano, Piomelli, Moin & Cabot, Phys. Fluids A 3, 1991; Lilly, Phys. Fluids A 4, 1992): mu_t =
+// rho C delta^2 |S|, |S|^2 = 2 S_ij S_ij. terms/dynamic_smagorinsky.h computes C at each node from the flow.
 #include "../velocity_gradient.h"
 constexpr int eddy_fields = 1;
 constexpr int eddy_coefficients = 1;

@@ -1,2 +1,2 @@
-// No model: small scales are resolved, or the dissipation of the scheme takes the place of a model (implicit LES).
+// No model: the grid resolves the small scales, or the dissipation of the scheme replaces a model (implicit LES).
 constexpr int eddy_fields = 0;

@@ -1,6 +1,7 @@
-// Nicoud, Toda, Cabrit, Bose & Lee (Phys. Fluids 23, 2011), with the singular values s1 >= s2 >= s3 >= 0 of g:
+// Nicoud, Toda, Cabrit, Bose & Lee (Phys. Fluids 23, 2011); s1 >= s2 >= s3 >= 0: singular values of the velocity
+// gradient g.
 //     mu_t = rho (C delta)^2 s3 (s1 - s2) (s2 - s3) / s1^2,  C = 1.35.
-// It is zero in two-dimensional flow, which includes pure shear and solid rotation, and in axisymmetric and isotropic
+// mu_t is zero in two-dimensional flow, which includes pure shear and solid rotation, and in axisymmetric and isotropic
 // strain. Near a wall it is of third order in the distance.
 #include "../velocity_gradient.h"
 constexpr int eddy_fields = 1;

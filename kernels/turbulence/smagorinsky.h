@@ -1,5 +1,6 @@
-// Smagorinsky (Mon. Weather Rev. 91, 1963): mu_t = rho (C delta)^2 |S|, |S|^2 = 2 S_ij S_ij. C = 0.17 by Lilly (Proc. IBM
-// Sci. Comput. Symp. Environ. Sci., 1967) for isotropic turbulence. It vanishes neither in pure shear nor at walls.
+// Smagorinsky (Mon. Weather Rev. 91, 1963): mu_t = rho (C delta)^2 |S|, |S|^2 = 2 S_ij S_ij. C = 0.17 by Lilly (Proc.
+// IBM Sci. Comput. Symp. Environ. Sci., 1967) for isotropic turbulence. mu_t vanishes neither in pure shear nor at
+// walls.
 #include "../velocity_gradient.h"
 constexpr int eddy_fields = 1;
 constexpr real usual_constant[1] = {real(0.17 / 1)};

@@ -1,5 +1,5 @@
-// Spalart-Allmaras, the standard model without trip; ft2 = 0 unless turbulence.ft2. Where interpolation makes s negative it
-// counts as 0.
+// The standard Spalart-Allmaras model without trip; ft2 = 0 unless turbulence.ft2 is true. A negative s, from
+// interpolation, counts as 0.
 constexpr int eddy_fields = 1;
 constexpr int transported_variables = 1;
 enum transported_names { nu_tilde };

@@ -1,4 +1,4 @@
-// Spalart-Allmaras in its negative form, which goes on smoothly where s < 0 (Allmaras, Johnson & Spalart 2012); with ft2
+// Spalart-Allmaras in its negative form, which continues smoothly to s < 0 (Allmaras, Johnson & Spalart 2012); with ft2
 // unless turbulence.ft2 is false.
 constexpr int eddy_fields = 1;
 constexpr int transported_variables = 1;

@@ -1,18 +1,19 @@
-// Menter's k-omega model with transport of the shear stress (F. R. Menter, M. Kuntz & R. Langtry, Turbulence, Heat and Mass
-// Transfer 4, 2003, 625-632: SST-2003; the form SST-2003m of NASA's Turbulence Modeling Resource, without k in the stress).
-// In place of omega its inverse square root g is transported (G. Kalitzin, A. R. B. Gould & J. J. Benton, AIAA 96-0511): the
-// same equation in a variable that is 0 at walls and linear near them, where omega grows as 6 nu/(beta1 d^2). With the speed
-// c = c_ref/1000, k in c^2, omega in rho_ref c^2/mu_ref, so that both are of order 1 or some hundreds, omega = 1/g^2,
-// mu_t = rho a1 k g^2/max(a1, S g^2 F2) over mu_ref, S = (2 S_ij S_ij)^(1/2), and the rate t = Re_c/10^6 of omega = 1,
+// Menter's k-omega model with transport of the shear stress (F. R. Menter, M. Kuntz & R. Langtry, Turbulence, Heat and
+// Mass Transfer 4, 2003, 625-632: SST-2003; the form SST-2003m of NASA's Turbulence Modeling Resource, without k in the
+// stress). In place of omega its inverse square root g is transported (G. Kalitzin, A. R. B. Gould & J. J. Benton, AIAA
+// 96-0511): the same equation in a variable that is 0 at walls and linear near them, where omega grows as 6 nu/(beta1
+// d^2). Scales: with the speed c = c_ref/1000, k is in c^2 and omega in rho_ref c^2/mu_ref, so that both are of order 1
+// or some hundreds. Then omega = 1/g^2, mu_t = rho a1 k g^2/max(a1, S g^2 F2) over mu_ref, S = (2 S_ij S_ij)^(1/2), and
+// with t = Re_c/10^6, the rate of omega = 1,
 //   (rho k)_t + div(rho u k) = div((mu + sigma_k mu_t)/Re_c grad k) + t (P - beta* rho k/g^2)
 //   (rho g)_t + div(rho u g) = div((mu + sigma_w mu_t)/Re_c grad g) - 3 (mu + sigma_w mu_t)/Re_c |grad g|^2/g
 //       + t rho (beta/(2 g) - gamma g^3 S^2/2) + 2 rho (1 - F1) sigma_w2/Re_c g^2 grad k . grad g
 //   P = min(mu_t S^2, 10 beta* rho k/g^2) with S in units of t
-// of which the second is -g^3/2 times that of omega. F1 blends the constants of the layer at the wall with those outside.
-// Where k is 0 or less the last term is t rho beta/(2 g) at most: cross-diffusion takes no more of omega than its destruction
-// does. Behind a front g would otherwise grow without end, by its square and its own gradient.
-// The production of omega is gamma rho S^2, as the paper prints it, and not limited: where it is, a shear without turbulence
-// has two states, in which the iteration to steady flow goes back and forth.
+// The second equation is -g^3/2 times that of omega. F1 blends the constants of the layer at the wall with those
+// outside. Where k <= 0 the last term is at most t rho beta/(2 g): cross-diffusion then lowers omega no faster than its
+// destruction. Otherwise g would grow without bound behind a front, by its square and its own gradient. The production
+// of omega is gamma rho S^2, as the paper prints it, without a limit. With a limit a shear without turbulence has two
+// states, and the iteration to steady flow alternates between them.
 constexpr int eddy_fields = 1;
 constexpr int transported_variables = 2;
 enum transported_names { turbulent_k, turbulent_g };
@@ -29,38 +30,39 @@ constexpr real usual_constant[1] = {real(1 / 1)};
 
 constexpr real sst_speed = real(1000);
 constexpr real sst_beta_star = real(0.09), sst_a1 = real(0.31), sst_limit = real(10), sst_least_cross = real(1e-10);
-// Of the layer at the wall, and what those outside have more
+// Constants of the layer at the wall, and the differences (`more`) by which those outside exceed them
 constexpr real sst_sigma_k = real(0.85), sst_more_sigma_k = real(1.0 - 0.85);
 constexpr real sst_sigma_w = real(0.5), sst_more_sigma_w = real(0.856 - 0.5), sst_sigma_w2 = real(0.856);
 constexpr real sst_beta = real(0.075), sst_more_beta = real(0.0828 - 0.075);
 constexpr real sst_gamma = real(5.0 / 9), sst_more_gamma = real(0.44 - 5.0 / 9);
-// Of g where it is divided by, and where tanh has long been 1
+// Least value of g and of k^2 in divisions, and the argument from which tanh is taken as 1
 constexpr real sst_least = real(1e-8), sst_least_energy = real(1e-30), sst_largest_argument = real(20);
 
-// tanh(a), 0 <= a
+// tanh(a), a >= 0
 template <class T> HD T sst_tanh(T a) {
     return real(1) - real(2) / (exponential(real(2) * smaller(a, T(sst_largest_argument))) + real(1));
 }
 
-// The change of variable n with the value `own` from node to node, of which the sources are made. That of g is limited: of a
-// linear g it is `own` at the first node above a wall, and where it is much more, as where a wall begins, the sink -3 |grad
-// g|^2/g of central differences exceeds the diffusion that feeds the node, and g falls to 0 within a moment.
+// The change of variable n from node to node that enters the sources; own: the value of the variable at the node. The
+// change of g is limited. That of a linear g is `own` at the first node above a wall. Where the change is much larger,
+// for instance where a wall begins, the sink -3 |grad g|^2/g of central differences exceeds the diffusion that feeds
+// the node, and g falls to 0 at once.
 constexpr real sst_largest_change = real(2);
 template <class T> HD T limited_change(int n, T change, T own) {
     if (n != turbulent_g) return change;
     const T most = sst_largest_change * larger(own, T(real(0)));
     return larger(smaller(change, most), -most);
 }
-// The production of k has the factor k^2/(k^2 + (this share of the change of k from node to node)^2), which differs from 1
-// ahead of fronts that the grid does not resolve. There central differences make k negative, and a production that began
-// at k = 0 would have a kink that Newton's method goes back and forth over.
+// The production of k has the factor k^2/(k^2 + (sst_front times the change of k from node to node)^2), which differs
+// from 1 ahead of fronts that the grid does not resolve. There central differences make k negative. A production that
+// began at k = 0 would have a kink, at which Newton's method alternates.
 constexpr real sst_front = real(1e-2);
-// The bound of cross-diffusion at k = 0 grows by the factor 1 + (k over this share of the change of k)^2, that it ends smoothly;
-// the constant is the square of that share over the one above.
+// The bound of cross-diffusion at k = 0 grows by the factor 1 + (k over a fraction of the change of k)^2, so that it
+// ends smoothly; the constant is the square of the ratio of that fraction to sst_front.
 constexpr real sst_nothing = real(1e-4);
 
-// What of a node does not change in the blocks of the implicit integrator: F1, S F2 in units of the rate t, and the square that
-// fronts of k add
+// Quantities of a node that are constants in the blocks of the implicit integrator: F1, S F2 in units of the rate t,
+// and the square that fronts of k add in the factor of the production
 constexpr int transported_constants = 3;
 template <class T = real> struct TransportedConstants {
     T blend = T(real(0)), limit = T(real(0)), front = T(real(0));
@@ -68,25 +70,25 @@ template <class T = real> struct TransportedConstants {
     HD void take_numbers(const T *from) { blend = from[0], limit = from[1], front = from[2]; }
 };
 
-// The quantities at a node from which production, destruction and diffusion are computed; distance to the wall, rotation
-// (the size of the vorticity) and strain, (2 S_ij S_ij)^(1/2), in the scales of the solver.
+// The quantities at a node from which production, destruction and diffusion are computed. distance: to the wall;
+// rotation: magnitude of the vorticity; strain: (2 S_ij S_ij)^(1/2); all in the scales of the solver.
 template <class T> struct TransportedNode {
     T s[transported_variables], rho, mu, distance, rotation, strain, blend, limit, front = T(real(0));
     real inverse_reynolds;
 
-    // Takes note of the change of variable n from node to node along one direction.
+    // Adds the change of variable n from node to node along one direction to `front`.
     HD void see_change(int n, T change) {
         if (n == turbulent_k) front = front + (sst_front * sst_front) * change * change;
     }
 
-    // Negative k, which decays, counts as 0 elsewhere, and g is above 0.
+    // Negative k counts as 0 except in its own decay, and g is bounded from below.
     HD T k() const { return larger(s[turbulent_k], T(real(0))); }
     HD T g() const { return larger(s[turbulent_g], T(sst_least)); }
     HD real over_rate() const { return inverse_reynolds * (sst_speed * sst_speed); }
     HD T over_distance() const {
         return select(distance > T(real(0)), real(1) / larger(distance, T(real(1e-30))), T(real(0)));
     }
-    // From here on with F1 and S F2, which the gradients slope[n] of the transported variables decide
+    // Computes F1 and S F2 for later calls, from the gradients slope[n] of the transported variables.
     HD void know(T (*slope)[3]) {
         const T over = over_distance(), g = this->g(), k = this->k();
         T cross = T(real(0));
@@ -114,7 +116,7 @@ template <class T> struct TransportedNode {
         const T sigma = n == turbulent_k ? blended(sst_sigma_k, sst_more_sigma_k) : blended(sst_sigma_w, sst_more_sigma_w);
         return mu + sigma * eddies();
     }
-    // What changes rho s besides convection and diffusion; nothing at a wall, which holds k = g = 0.
+    // The rates of rho s without convection and diffusion; 0 at a wall, which holds k = g = 0.
     HD void sources(T (*slope)[3], const T *, T *found) const {
         T cross = T(real(0)), squares = T(real(0));
         for (int d = 0; d < 3; ++d) {
@@ -141,8 +143,8 @@ template <class T> struct TransportedNode {
     }
 };
 
-// Of the time step: a bound of the coefficients of diffusion over mu_ref, and the rate of the fastest decay of a source, that
-// of k, in units of the largest eigenvalue of viscous terms over their radius, 2.5
+// For the time step: a bound of the coefficients of diffusion over mu_ref, and the rate of the fastest decay by a
+// source, that of k, in units of the ratio 2.5 of the largest eigenvalue of viscous terms to their radius
 template <class T> HD T transported_spreading(const T *, T, T mu) { return mu; }
 template <class T> HD T transported_decay(const T *rho_s, T rho, real inverse_reynolds) {
     const T g = rho_s[turbulent_g] / rho, rate = real(0.4) * sst_beta_star / (inverse_reynolds * (sst_speed * sst_speed));

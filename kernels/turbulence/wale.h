@@ -1,6 +1,6 @@
-// Nicoud & Ducros (Flow Turbul. Combust. 62, 1999), with W the symmetric part of g g without its trace:
+// Nicoud & Ducros (Flow Turbul. Combust. 62, 1999); W: symmetric part of g g without its trace, g: velocity gradient.
 //     mu_t = rho (C delta)^2 (W_ij W_ij)^(3/2) / ((S_ij S_ij)^(5/2) + (W_ij W_ij)^(5/4)),  C = 0.5.
-// Zero in pure shear, and of third order in the distance from a wall.
+// mu_t is zero in pure shear, and of third order in the distance from a wall.
 #include "../velocity_gradient.h"
 constexpr int eddy_fields = 1;
 constexpr real usual_constant[1] = {real(0.5 / 1)};

@@ -8,7 +8,7 @@ import pytest
 from hiresx import Case, HiresxError, Simulation
 from hiresx import open as open_run
 from hiresx.cli import execute
-from hiresx.grid import Block, Grid
+from hiresx.grid import Block, Grid, write_plot3d
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.post.wall import COLUMNS, wall
 
@@ -66,6 +66,20 @@ def test_a_plane_cuts_the_lines_of_a_wall_linearly(run):
     assert found.data["cp"].values == pytest.approx(0.013 / 0.25, abs=1e-6)
     assert wall(run, "low", at="z = 0.25").data.sizes["node"] == 9
     assert wall(run, "low", at="z=0").data["z"].values.tolist() == [0.0] * 9
+
+
+def test_a_plane_cuts_the_walls_of_turned_blocks(tmp_path):
+    """z runs along k in one block and along i in the other."""
+    z, y, x = np.meshgrid(np.linspace(0, 0.6, 7), np.linspace(0, 1, 8), np.linspace(0, 2, 17), indexing="ij")
+    nodes = np.stack([x, y, z])
+    blocks = (Block("first", *nodes[..., :9]), Block("second", *nodes[..., 8:].transpose(0, 2, 3, 1)))
+    write_plot3d(tmp_path / "grid.xyz", Grid(blocks))
+    walls = [("block-1", "jmin"), ("block-2", "kmin")]
+    boundary = [{"block": block, "faces": [face], "type": "no-slip-wall"} for block, face in walls]
+    made(tmp_path / "run", grid={"file": str(tmp_path / "grid.xyz")}, boundary=[*boundary, OPEN], force=[])
+    found = wall(tmp_path / "run", at="z=0.25").data
+    assert np.sort(found["x"].values) == pytest.approx(np.sort([*np.linspace(0, 2, 17), 1.0]))
+    assert found["z"].values == pytest.approx(0.25)
 
 
 def test_at_an_edge_the_areas_of_both_sides_are_added(tmp_path):

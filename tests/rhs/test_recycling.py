@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ from wholes import whole
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import decompose
 from hiresx.device import backend
-from hiresx.grid import Block, Grid, build
+from hiresx.grid import Block, Grid, build, matched_connections
 from hiresx.rhs.recycling import planes
 from hiresx.solver import Solver
 
@@ -230,9 +231,9 @@ def test_an_amplitude_beyond_its_bounds_is_refused(amplitude):
         case(amplitude=amplitude)
 
 
-def own_grid(end, radius=None, bend=0.0):
+def own_grid(end, radius=None, bend=0.0, nj=N[1]):
     """A block with nodes along z from 0 to `end`, or around the x axis."""
-    x, y, z = np.meshgrid(np.linspace(0, 1.1, N[0]), np.linspace(0, 1, N[1]), np.linspace(0, end, N[2]), indexing="ij")
+    x, y, z = np.meshgrid(np.linspace(0, 1.1, N[0]), np.linspace(0, 1, nj), np.linspace(0, end, N[2]), indexing="ij")
     if radius is not None:
         y, z = (y + radius) * np.cos(2 * np.pi * z), (y + radius) * np.sin(2 * np.pi * z)
     nodes = (c.transpose(2, 1, 0) for c in (x, y, z + bend * np.sin(2 * np.pi * z)))
@@ -248,6 +249,23 @@ def test_a_span_whose_last_node_is_the_first_again():
         inflow = simulation.blocks[0].state("u")[..., 0]
         assert len(inflow) == nodes or np.abs(inflow[0] - inflow[-1]).max() < 1e-13
         found.append(inflow[:nodes])
+    assert np.abs(found[0] - found[1]).max() < 1e-12
+
+
+def test_a_block_above_another():
+    """Its rows at the common nodes and at its own wall are those of one block."""
+    found = []
+    for ends in ((0, 12), (0, 6, 12)):
+        (box,) = own_grid(1.0, nj=13).blocks
+        blocks = tuple(
+            Block(f"layer-{n}", *(c[:, first : last + 1] for c in box.coordinates))
+            for n, (first, last) in enumerate(pairwise(ends))
+        )
+        grid = Grid(blocks, matched_connections(blocks), period=({"k": (0.0, 0.0, 1.0)},) * len(blocks))
+        simulation = Simulation(case(), backend="cpu", grid=grid, profiles={"mean": mean}, initial=flow)
+        simulation.run(progress=False)
+        rows = [block.state("u")[:, bool(n) :, 0] for n, block in enumerate(simulation.blocks)]
+        found.append(np.concatenate(rows, axis=1))
     assert np.abs(found[0] - found[1]).max() < 1e-12
 
 

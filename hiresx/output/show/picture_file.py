@@ -158,8 +158,8 @@ def unit(units: str) -> str:
 
 
 def level(reference: str) -> str:
-    """Return the unit of an axis of levels in dB as a text with symbols. `reference`: the reference value, such as "dB
-    re rho_ref c_ref^2" or "dB re 20 uPa"."""
+    """Return the label of the unit of an axis of levels in dB, with formulas in Matplotlib's syntax. `reference`: the
+    unit in plain text, such as "dB re rho_ref c_ref^2" or "dB re 20 uPa"."""
     over = reference.removeprefix("dB re ")
     return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
 

@@ -24,8 +24,8 @@ class NodeNumbers:
         return found
 
     def nodes(self, numbers: np.ndarray) -> np.ndarray:
-        """Return block, i, j and k of the nodes with the given `numbers`, an array (4, ...) for numbers of the shape
-        (...)."""
+        """Return block, i, j and k of nodes, an array (4, ...). `numbers`, of the shape (...): their numbers in the
+        order block, k, j, i of the whole grid."""
         block = np.searchsorted(self._first, numbers, side="right") - 1
         row, i = np.divmod(numbers - self._first[block], self._sizes[block, 0])
         k, j = np.divmod(row, self._sizes[block, 1])

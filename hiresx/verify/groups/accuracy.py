@@ -63,16 +63,17 @@ def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_erro
 
 
 def change(aided: CompletedRun, bare: CompletedRun) -> float:
-    """Return the relative change of the error of the density by a method that keeps the pressure positive: the absolute
-    value of e1/e2 - 1, where e1 is the error of the run `aided` with this method and e2 the error of the run `bare`
-    without it."""
+    """Return the relative change of the error of the density that is due to a positivity method (one that keeps density
+    and pressure positive): |e1/e2 - 1|, where e1 is the error of the run `aided` with the method, and e2 the error of
+    the run `bare` without it."""
     return abs(error(aided) / error(bare) - 1)
 
 
 def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
-    """Return the mean error of the two states that are interpolated to the half points of a periodic line, the larger
-    of the means over all variables. `points`: the number of nodes of the line. `configuration`: the compile-time
-    choices, with the interpolation. `bench`: the environment with the backend."""
+    """Return the mean absolute error of the conservative variables that are interpolated to the half points of a
+    periodic line from the left and from the right, the larger of the two means over variables and points. `points`: the
+    number of nodes of the line. `configuration`: the compile-time choices, with the interpolation. `bench`: the
+    `Workbench` with the backend under test."""
     device = find_backend(bench.backend)
     program = device.compile(configuration)
     h = 2 * np.pi / points
@@ -104,7 +105,8 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
 
 def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
     """Return the order of accuracy of the interpolation to half points, from the errors with 64 and 128 nodes.
-    `configuration`: the compile-time choices, with the interpolation. `bench`: the environment with the backend."""
+    `configuration`: the compile-time choices, with the interpolation. `bench`: the `Workbench` with the backend under
+    test."""
     coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
     return log2(coarse / fine)
 

@@ -28,8 +28,8 @@ def mach(run: CompletedRun) -> float:
 
 
 def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (n,) at the nodes on the stagnation line upstream of the cylinder: the distance from the wall,
-    in units of the length scale L, and the pressure divided by that of the free stream."""
+    """Return two arrays (n,) at the nodes on the stagnation line upstream of the cylinder at the end of `run`: the
+    distance from the wall, in units of the length scale L, and the pressure divided by that of the free stream."""
     block, p, free = run.blocks[0], run.state("p")[0], run.case.initial.state
     assert free is not None
     middle = block.x.shape[2] // 2
@@ -37,8 +37,8 @@ def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def standoff(run: CompletedRun) -> float:
-    """Return the distance of the bow shock from the cylinder on the stagnation line, in units of the length scale L.
-    The shock is where the pressure passes half the rise of a normal shock."""
+    """Return the distance of the bow shock from the cylinder on the stagnation line at the end of `run`, in units of
+    the length scale L. The shock is where the pressure passes half the rise of a normal shock."""
     distance, p = axis(run)
     half = 0.5 * (1 + normal_shock(mach(run), run.case.gas.gamma).pressure)
     j = np.flatnonzero(p > half)[-1]
@@ -47,18 +47,19 @@ def standoff(run: CompletedRun) -> float:
 
 def standoff_error(run: CompletedRun, *others: CompletedRun) -> float:
     """Return the relative error of the stand-off distance of the bow shock in `run` with respect to Billig's
-    correlation. `others` are not used."""
+    correlation. `others`: further runs of the check, which are not used."""
     return standoff(run) / billig_standoff(mach(run))[0] - 1
 
 
 def pitot_error(run: CompletedRun) -> float:
-    """Return the relative error of the pressure at the stagnation point with respect to Rayleigh's pitot formula."""
+    """Return the relative error of the pressure at the stagnation point at the end of `run` with respect to Rayleigh's
+    pitot formula."""
     return axis(run)[1][0] / rayleigh_pitot(mach(run), run.case.gas.gamma) - 1
 
 
 def asymmetry(run: CompletedRun) -> float:
-    """Return the largest difference of the density from its mirror image about the stagnation line, divided by the
-    largest density."""
+    """Return the largest difference of the density at the end of `run` from its mirror image about the stagnation line,
+    divided by the largest density."""
     rho = run.state("rho")
     return abs(rho - rho[:, :, ::-1]).max() / rho.max()
 

@@ -41,8 +41,9 @@ def _run(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
 
 
 def largest_difference(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest relative difference after 20 steps between the flow of `run` on its grid and on grids that are
-    divided at random into 2 to 12 blocks. `bench`: the environment with the backend."""
+    """Return the largest relative difference, after 20 steps of `run`, between the flow on the grid of the case and the
+    flow on the same grid divided at random into 2 to 12 blocks, whose index directions are permuted and reversed at
+    random. `bench`: the `Workbench` with the backend under test."""
     case = bench.case(run)
     grid = build(case.grid, case.directory)
     expected = _run(bench.backend, case, grid)

@@ -36,8 +36,8 @@ def compared_range(x: np.ndarray) -> np.ndarray:
 
 
 def reynolds(run: CompletedRun, x: np.ndarray) -> np.ndarray:
-    """Return the Reynolds number Re_x of the free stream (n,) at the distances `x` (n,) from the leading edge, in units
-    of the length scale L."""
+    """Return the Reynolds number Re_x of the free stream of `run`, (n,), at the distances `x` (n,) from the leading
+    edge, in units of the length scale L."""
     assert run.case.gas.reynolds is not None
     return _mach(run) * run.case.gas.reynolds * x
 
@@ -48,8 +48,8 @@ def _mach(run: CompletedRun) -> float:
 
 def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
     """Return the coordinates x, in units of the length scale L, and Cf sqrt(Re_x), where Cf is the friction coefficient
-    of the plate, each (n,), at the columns of nodes that are compared with theory. The derivative at the wall is the
-    derivative of the polynomial through six nodes; the viscosity is mu = T."""
+    of the plate at the end of `run`, each (n,), at the columns of nodes that are compared with theory. The derivative
+    at the wall is the derivative of the polynomial through six nodes; the viscosity is mu = T."""
     found = lines(run)
     i = compared_range(found["x"])
     nodes = found["y"][:6]
@@ -60,8 +60,9 @@ def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (n,) at the nodes of column `i` of the grid, from the wall to the edge of the boundary layer:
-    the similarity variable eta in Dorodnitsyn's coordinate, and u divided by its value at the edge."""
+    """Return two arrays (n,) at the nodes of column `i` of the grid (at one distance from the leading edge), from the
+    wall to the edge of the boundary layer, at the end of `run`: the similarity variable eta in Dorodnitsyn's
+    coordinate, and u divided by its value at the edge."""
     found = lines(run)
     stretch = np.sqrt(reynolds(run, found["x"][i])) / found["x"][i]
     j = int(np.searchsorted(found["y"] * stretch, EDGE)) + 1
@@ -71,8 +72,8 @@ def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def displacement(run: CompletedRun, i: int) -> float:
-    """Return the displacement thickness of the boundary layer at column `i` of the grid, in units of the similarity
-    variable eta."""
+    """Return the displacement thickness of the boundary layer at the end of `run`, at the column of nodes with the
+    index `i`, in units of the similarity variable eta."""
     eta, u = profile(run, i)
     return np.trapezoid(1 - u, eta)
 
@@ -84,20 +85,20 @@ def largest_deviation(ratios: np.ndarray) -> float:
 
 def friction_error(run: CompletedRun) -> float:
     """Return the relative error of the friction coefficient of the plate with respect to Blasius's solution, with its
-    sign, at the column of nodes at which it is largest."""
+    sign, at that of the compared columns of nodes at which it is largest."""
     return largest_deviation(friction(run)[1] / FRICTION)
 
 
 def displacement_error(run: CompletedRun) -> float:
-    """Return the relative error of the displacement thickness with respect to Blasius's solution, with its sign, at the
-    column of nodes at which it is largest."""
+    """Return the relative error of the displacement thickness with respect to Blasius's solution, with its sign, at
+    that of the compared columns of nodes at which it is largest."""
     columns = compared_range(run.blocks[0].x[0, 0])
     return largest_deviation(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 
 def points_in_layer(run: CompletedRun) -> float:
     """Return the number of nodes across the boundary layer (where u is less than 0.99 of its value at the edge) at x =
-    0.5."""
+    0.5 L."""
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     return float(np.sum(profile(run, i)[1] < 0.99))
 
@@ -105,7 +106,7 @@ def points_in_layer(run: CompletedRun) -> float:
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
     """Return the curves of the picture of the boundary layer as arrays by name: "friction", which is Cf sqrt(Re_x),
     over "x", and "velocity", u over its value at the edge, over the similarity variable "eta", at the column of nodes
-    with x = "place", which is near 0.5."""
+    whose coordinate x, near 0.5 L, is the entry "place"."""
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

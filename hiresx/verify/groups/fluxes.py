@@ -38,10 +38,10 @@ def numerical(
     bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray, field: float = 1.0
 ) -> np.ndarray:
     """Return the numerical flux F(left, right; area), (5, n), between the conservative states `left` and `right` (5, n)
-    through faces with the area vectors `area` (3, n). `flux`: the name of the numerical flux. `field`: the value of the
-    field that it reads, if it reads one. The kernel is called with strides of 0, so that all nodes of its stencil have
-    the same data. The correction of eq. (19) of Ye et al. (2022) is then zero, and only the flux of two states
-    remains."""
+    through faces with the area vectors `area` (3, n). `flux`: the name of the numerical flux. `bench`: the `Workbench`
+    with the backend under test. `field`: the value, at all nodes, of the additional field that some numerical fluxes
+    read. The kernel is called with strides of 0, so that all nodes of its stencil have the same data. The correction of
+    eq. (19) of Ye et al. (2022) is then zero, and only the flux of two states remains."""
     device = find_backend(bench.backend)
     program = device.compile(Configuration(flux=flux))
     n = left.shape[1]
@@ -88,21 +88,24 @@ def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarr
 
 def consistent(bench: Workbench, flux: str) -> float:
     """Return the largest relative error of consistency: the difference between the numerical flux of two equal states
-    and the physical flux. `flux`: the name of the numerical flux. `bench`: the environment with the backend."""
+    and the physical flux. `flux`: the name of the numerical flux. `bench`: the `Workbench` with the backend under
+    test."""
     q, _, m = _random_states()
     return _error(numerical(bench, flux, q, q, m), physical(q, m), (q, m))
 
 
 def reversal_error(bench: Workbench, flux: str) -> float:
-    """Return the largest relative error of F(b, a; -m) = -F(a, b; m), where F is the numerical flux called `flux`
-    between the states a and b through a face with the area vector m. `bench`: the environment with the backend."""
+    """Return the largest relative violation of F(b, a; -m) = -F(a, b; m), where F is the numerical flux called `flux`
+    between the states a and b through a face with the area vector m. `bench`: the `Workbench` with the backend under
+    test."""
     a, b, m = _random_states()
     return _error(-numerical(bench, flux, b, a, -m), numerical(bench, flux, a, b, m), (a, m), (b, m))
 
 
 def rotation_error(bench: Workbench, flux: str) -> float:
-    """Return the largest relative error of the invariance of the numerical flux called `flux` under rotations and
-    reflections of states and area vector. `bench`: the environment with the backend."""
+    """Return the largest relative error of the numerical flux called `flux` when states and area vector are rotated or
+    reflected: the flux should be rotated or reflected with them. `bench`: the `Workbench` with the backend under
+    test."""
     a, b, m = _random_states()
     # Random rotations; every other one with a reflection (-1 in three dimensions is one, turned).
     turn = np.linalg.qr(np.random.default_rng(13).normal(size=(PAIRS, 3, 3)))[0]
@@ -121,7 +124,7 @@ def rotation_error(bench: Workbench, flux: str) -> float:
 
 def wall(bench: Workbench, flux: str) -> float:
     """Return the largest relative flux of mass and energy between a state and its mirror image, as at a wall, which
-    should be zero. `flux`: the name of the numerical flux. `bench`: the environment with the backend."""
+    should be zero. `flux`: the name of the numerical flux. `bench`: the `Workbench` with the backend under test."""
     a, _, m = _random_states()
     n = m / np.linalg.norm(m, axis=0)
     b = a.copy()
@@ -150,7 +153,7 @@ def _upwind(
 def supersonic(bench: Workbench, flux: str) -> float:
     """Return the largest relative difference of the numerical flux called `flux` from the physical flux of the upwind
     state for supersonic flow, with normal Mach numbers above 1.3 on both sides. (The entropy fix of Roe's flux acts up
-    to 1.22.) `bench`: the environment with the backend."""
+    to 1.22.) `bench`: the `Workbench` with the backend under test."""
     rng = np.random.default_rng(17)
     m = rng.normal(size=(3, PAIRS))
     rho, p, mach = (rng.uniform(low, high, (2, PAIRS)) for low, high in ((0.5, 1.5), (0.9, 1.1), (1.3, 3.0)))
@@ -163,8 +166,8 @@ def supersonic(bench: Workbench, flux: str) -> float:
 
 def contact(bench: Workbench, flux: str) -> float:
     """Return the largest relative difference of the numerical flux called `flux` from the physical flux of the upwind
-    state at a contact discontinuity (equal pressure and normal velocity on both sides). `bench`: the environment with
-    the backend."""
+    state at a contact discontinuity (equal pressure and normal velocity on both sides). `bench`: the `Workbench` with
+    the backend under test."""
     rng = np.random.default_rng(19)
     m = rng.normal(size=(3, PAIRS))
     rho, (p, normal) = rng.uniform(0.1, 2.0, (2, PAIRS)), rng.uniform((0.1, -2), (2.0, 2), (PAIRS, 2)).T

@@ -14,8 +14,8 @@ LONG = False
 
 
 def change(run: CompletedRun) -> float:
-    """Return the largest change of rho, u, v, w or p from its initial value at any node, which should be round-off for
-    a uniform flow."""
+    """Return the largest change of rho, u, v, w or p from its initial value at any node to that at the end of `run`,
+    which should be round-off for a uniform flow."""
     return max(
         abs(run.state(name, b) - run.start(name, b)).max()
         for name in ("rho", "u", "v", "w", "p")

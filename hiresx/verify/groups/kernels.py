@@ -130,14 +130,15 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
     """Return the largest relative difference between the results of the CPU and of the backend that is verified, over
-    all kernels for the compile-time choices `configuration`. `bench`: the environment with this backend."""
+    all kernels for the compile-time choices `configuration`. `bench`: the `Workbench` with the backend under test."""
     backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 
 
 def differences(backends: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
-    """Return, for each kernel of `configuration` by name, the largest difference between the results of two backends
-    from the same arguments, divided by the largest value of the array."""
+    """Return, for each kernel of `configuration` by name, the largest difference between the results of the two
+    `backends` from the same arguments, divided by the largest magnitude in the array that is compared. `configuration`:
+    the compile-time choices of the kernels."""
     programs = [backend.compile(configuration) for backend in backends]
     found = {}
     for name, signature in programs[1].signatures.items():
@@ -166,8 +167,9 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest relative difference between the right-hand sides that different backends and orders of
-    computation compute for a flow with a jump on the grid of `run`. `bench`: the environment with the backend."""
+    """Return the largest relative difference between right-hand sides of one flow, a flow with a jump on the grid of
+    `run`. They are computed by the CPU and by the backend that is verified (by "emulated" if this is the CPU), each in
+    several orders of computation. `bench`: the `Workbench` with the backend under test."""
     results = []
     for solver in _solvers(bench, run):
         # Without a limiter the scheme would give negative pressures at a strong jump.
@@ -179,8 +181,9 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
 
 
 def twenty_steps(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest relative difference of the primitive variables after 20 steps of `run` between different
-    backends and orders of computation. `bench`: the environment with the backend."""
+    """Return the largest relative difference of the primitive variables after 20 steps of `run` between the CPU and the
+    backend that is verified ("emulated" if this is the CPU), each in several orders of computation. `bench`: the
+    `Workbench` with the backend under test."""
     results = []
     for solver in _solvers(bench, run):
         solver.initialize()
@@ -192,8 +195,9 @@ def twenty_steps(bench: Workbench, run: CheckRun) -> float:
 
 
 def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference of the state between twenty steps of `run` that the device makes without the host
-    and the same steps that the host makes one by one. `bench`: the environment with the backend."""
+    """Return the largest difference of the conservative variables, in the scales of the case, between 20 steps of `run`
+    that the device makes without the host and the same steps that the host makes one by one. `bench`: the `Workbench`
+    with the backend under test."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)
@@ -209,9 +213,9 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
 
 
 def sweeps(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest relative difference between the updates that two backends compute by the sweeps of the
-    implicit integrator from the same right-hand side, for the initial flow of `run`. `bench`: the environment with the
-    backend under test. It is compared with "cpu", or, if it is "cpu" itself, with "emulated"."""
+    """Return the largest relative difference between the CPU and the backend that is verified ("emulated" if this is
+    the CPU) in the result of the block Gauss-Seidel sweeps that precondition the implicit integrator. Both start from
+    the initial flow of `run` and the same right-hand side. `bench`: the `Workbench` with the backend under test."""
     results: list[list[np.ndarray]] = []
     rates: Any = None
     for name in backends_to_compare(bench.backend):

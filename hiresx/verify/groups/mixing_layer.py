@@ -26,8 +26,8 @@ _ENDS = {0.2: 74.4, 0.4: 44.75, 0.6: 39.57}
 
 
 def wave(simulation: Simulation) -> dict[str, float]:
-    """Return {"wave": amplitude}, the entry of a monitor: the root mean square across the layer of the amplitude of the
-    first harmonic of v along x, in c_ref."""
+    """Return {"wave": amplitude}, as a user-defined monitor does: the amplitude of the harmonic of v along x with the
+    wavenumber of the case, in c_ref, as the root mean square over y."""
     block = simulation.blocks[0]
     wavenumber = float(simulation.case.parameters["wavenumber"])
     part = 2 * np.mean(block.state("v")[0] * np.exp(-1j * wavenumber * block.x[0]), axis=1)
@@ -35,14 +35,14 @@ def wave(simulation: Simulation) -> dict[str, float]:
 
 
 def history(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times of the samples, in L / c_ref, and the amplitudes of the unstable mode at these times, each
-    (samples,)."""
+    """Return the times of the samples of `run`, in L / c_ref, and the amplitudes of the unstable mode at these times,
+    each (samples,)."""
     entries = [entry for entry in run.simulation.history if "wave" in entry]
     return np.array([entry["time"] for entry in entries]), np.array([entry["wave"] for entry in entries])
 
 
 def rate(run: CompletedRun) -> float:
-    """Return the growth rate of the unstable mode, in c_ref / L, fitted to its computed amplitude."""
+    """Return the growth rate of the unstable mode, in c_ref / L, fitted to its amplitude in `run`."""
     time, amplitude = history(run)
     kept = time >= _START
     return float(np.polyfit(time[kept], np.log(amplitude[kept]), 1)[0])
@@ -66,8 +66,8 @@ def growth(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return the curves of the picture, by name: the "time" of the samples, the computed amplitude "wave" of the
-    unstable mode, and its amplitude by linear "theory"."""
+    """Return the curves of the picture, by name: the "time" of the samples in L / c_ref, the computed amplitude "wave"
+    of the unstable mode, and its amplitude by linear "theory"."""
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}

@@ -252,7 +252,7 @@ class Setup:
         return self.boundary in AXISYMMETRIC
 
     def grid(self, points: int) -> Grid | None:
-        """Return the grid with `points` cells along each direction; None if a grid generator of the case makes it."""
+        """Return the grid with `points` cells along each direction; None if the case has the grid from a generator."""
         return GRIDS[self.boundary](points) if self.boundary in GRIDS else None
 
     def case(self, points: int) -> Case:
@@ -286,8 +286,8 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of the manufactured flow `setup`, computed on the backend of `bench` with
-    `points` cells along each direction; NaN if the computation fails."""
+    """Return the L1, L2 and Linf errors of the manufactured flow `setup` with `points` cells along each direction: of
+    the right-hand side if it is periodic, else of the flow at the end. NaN if it fails. `bench`: has the backend."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)
@@ -321,8 +321,8 @@ def _solution(
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Return the errors of the manufactured flow of `setup` on each of its grids: the number of cells along a side of
-    each grid, "n", and the errors by norm ("L1", "L2", "Linf"). `bench`: the environment with the backend."""
+    """Return the errors of the manufactured flow of `setup` on each of its grids: the numbers of cells along a side,
+    "n", and the errors by norm ("L1", "L2", "Linf"). `bench`: the `Workbench` with the backend under test."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 

@@ -28,9 +28,9 @@ class StrongFlow:
     small: tuple[str, ...] = ()
 
     def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> CheckRun:
-        """Return the run of this flow with the given numerical flux, nonlinear weights and positivity method, all by
-        name. `weights` may also be a value of scheme.choice. `small`: whether to use the overrides for a run of a
-        fraction of a second."""
+        """Return the run of this flow with the numerical flux, nonlinear weights and positivity method that are given
+        by their names in the table [scheme] of a case. `weights` may also be a value of the key `scheme.choice`, which
+        sets the weights. `small`: whether to use a grid and a duration for a run of a fraction of a second."""
         of_weights = "choice" if weights == LOW_DISSIPATION else "weights"
         choices = {"flux": flux, of_weights: weights, "positivity": positivity}
         scheme = (f'scheme.{key}="{value}"' for key, value in choices.items())

@@ -36,13 +36,14 @@ def titarev_toro_error(run: CompletedRun) -> float:
 
 
 def variation_left(run: CompletedRun) -> float:
-    """Return the total variation of the density of Titarev and Toro's problem, divided by that of a stored fine-grid
-    solution."""
+    """Return the total variation of the density of Titarev and Toro's problem at the end of `run`, divided by the total
+    variation of a stored fine-grid solution."""
     return float(np.sum(abs(np.diff(run.state("rho")[0, 0]))) / np.sum(abs(np.diff(table("titarev-toro")["rho"]))))
 
 
 def excess_variation(run: CompletedRun) -> float:
-    """Return the total variation of the density of a shock tube divided by that of the exact solution, minus 1."""
+    """Return the total variation of the density of a shock tube at the end of `run`, divided by that of the exact
+    solution, minus 1: a measure of spurious oscillations."""
     found, exact = (np.sum(abs(np.diff(rho[0, 0]))) for rho in (run.state("rho"), run.exact("rho")))
     return float(found / exact - 1)
 

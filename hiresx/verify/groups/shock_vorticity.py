@@ -18,8 +18,8 @@ FROM, TO = 1.0, 6.0
 
 
 def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return x (in units of the length scale L) and the amplitude of the vorticity along y divided by that of the
-    incoming vorticity wave, each (n,)."""
+    """Return x (in units of the length scale L) and the amplitude at the end of `run` of the harmonic of the vorticity
+    along y, divided by the amplitude of the incoming vorticity wave, each (n,)."""
     x, y = (np.asarray(c[0], float) for c in (run.blocks[0].x, run.blocks[0].y))
     u, v = run.state("u"), run.state("v")
     slope = derivative(v, 2)[0] / derivative(np.asarray(run.blocks[0].x), 2)[0]

@@ -59,8 +59,8 @@ def stem_foot(run: CompletedRun) -> float:
 
 
 def sedov_radius(run: CompletedRun) -> float:
-    """Return the radius of the shock of Sedov's blast, which is that of the node with the largest density, divided by
-    the exact radius 0.75 sqrt(t)."""
+    """Return the radius of the shock of Sedov's blast, which is the radius of the node with the largest density at the
+    end of `run`, divided by the exact radius 0.75 sqrt(t)."""
     block, rho = run.blocks[0], run.state("rho")
     return np.hypot(block.x, block.y).flat[rho.argmax()] / (0.75 * run.time**0.5)
 

@@ -11,15 +11,15 @@ LONG = False
 
 
 def transposition_error(run: CompletedRun) -> float:
-    """Return the largest difference of the density from its transpose (x and y exchanged), in rho_ref, which should be
-    round-off."""
+    """Return the largest difference of the density at the end of `run` from its transpose (x and y exchanged), in
+    rho_ref, which should be round-off."""
     rho = run.state("rho")[0]
     return abs(rho - rho.T).max()
 
 
 def mirror_error(run: CompletedRun) -> float:
-    """Return the largest difference of the density from its mirror images in x, in y and in both, in rho_ref, which
-    should be round-off."""
+    """Return the largest difference of the density at the end of `run` from its mirror images in x, in y and in both,
+    in rho_ref, which should be round-off."""
     rho = run.state("rho")[0]
     return max(abs(rho - other).max() for other in (rho[::-1], rho[:, ::-1], rho[::-1, ::-1]))
 

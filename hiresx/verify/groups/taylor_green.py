@@ -23,8 +23,8 @@ CFL = "time.cfl=1.2"
 
 
 def energy(simulation: Simulation) -> dict[str, float]:
-    """Return {"energy": value}, the entry of a monitor: the mean kinetic energy rho |u|^2 / 2 in units of rho_ref times
-    the square of the initial largest speed."""
+    """Return {"energy": value}, as a user-defined monitor does: the mean kinetic energy rho |u|^2 / 2 in units of
+    rho_ref times the square of the initial largest speed."""
     state = simulation.solver.primitives(0)
     speed2 = state["u"] ** 2 + state["v"] ** 2 + state["w"] ** 2
     return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
@@ -38,7 +38,8 @@ def history(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def largest_rate(run: CompletedRun) -> float:
-    """Return the largest decay rate of the kinetic energy, -dE/dt, with the time in turnover times."""
+    """Return the largest decay rate of the kinetic energy during `run`, -dE/dt, where E is in the units of `energy` and
+    t in turnover times."""
     return history(run)["rate"].max()
 
 

@@ -24,14 +24,14 @@ K = 2 * np.pi
 
 
 def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
-    """Return the amplitude of the first harmonic of `wave` (n,) at the points `x` (n,) of the periodic interval (0,
-    1)."""
+    """Return the amplitude of the harmonic of wavelength 1 in `wave` (n,), values at the equidistant points `x` (n,) of
+    the periodic interval (0, 1)."""
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 
 def rate_error(name: str) -> Callable[[CompletedRun], float]:
     """Return a function of a completed run that returns the relative error of the decay rate of the first harmonic of
-    the variable `name`."""
+    the variable `name` (rho, u, v, w or p) with respect to the exact rate (`exact_rate`)."""
 
     def measure(run: CompletedRun) -> float:
         x = np.asarray(run.blocks[0].x)

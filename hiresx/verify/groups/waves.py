@@ -27,8 +27,8 @@ SMALL, LOUD = 1e-6, 1e-3
 
 
 def ratio(run: CompletedRun) -> complex:
-    """Return the complex amplitude of the first harmonic of the computed pressure, divided by that of the exact
-    solution."""
+    """Return the complex amplitude of the first harmonic of the pressure at the end of the run, divided by that of the
+    exact solution."""
     x = np.asarray(run.blocks[0].x)
     wave = np.exp(-2j * np.pi * x)
     return complex(np.mean(run.state("p") * wave) / np.mean(run.exact("p") * wave))
@@ -57,8 +57,8 @@ def amplitude_error(*runs: CompletedRun) -> float:
 
 
 def excess(part: int) -> Callable[..., float]:
-    """Return a function of several completed runs that returns the largest ratio of the error in amplitude (`part` 0)
-    or in phase (`part` 1) to the error of the linear scheme."""
+    """Return a function of several completed runs. It returns the largest ratio of the error of a run, in amplitude
+    (`part` 0) or in phase (`part` 1), to the error that the linear theory of the scheme predicts."""
 
     def measure(*runs: CompletedRun) -> float:
         found, linear = (errors([of(run) for run in runs])[part] for of in (ratio, theory))
