@@ -62,8 +62,7 @@ class Subset(Clock):
 
 
 class Output(Clock):
-    """Fields, written in the background. The first ones, and the last ones of a run that reaches its end, are always
-    written."""
+    """Fields, written in the background, and always at the start of a run and when it reaches its end."""
 
     variables: Variables = Field(
         GAS_PRIMITIVE,
