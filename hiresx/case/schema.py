@@ -242,9 +242,8 @@ class Case(Table):
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
         description="order in which kernels visit the points. pencils is for CPUs, fused for GPUs; decomposed is that "
-        "of Ye et al. (2022). compact takes more time and the least memory, 29 instead of 37 reals per point of "
-        "viscous flow. auto: the default of the backend, or compact if a GPU has too little memory. Results differ by "
-        "round-off",
+        "of Ye et al. (2022). compact is slower and takes least memory, 29 instead of 37 reals a point of viscous flow. "
+        "auto: the backend's default, or compact if a GPU has too little memory. Results differ by round-off",
     )
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
