@@ -242,7 +242,7 @@ class Case(Table):
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
         description="order in which kernels visit the points. pencils is for CPUs, fused for GPUs; decomposed is that "
-        "of Ye et al. (2022). compact is slower and takes least memory, 29 instead of 37 reals a point of viscous flow. "
+        "of Ye et al. (2022). compact is slower and takes least memory, 29 reals a point of viscous flow, not 37. "
         "auto: the backend's default, or compact if a GPU has too little memory. Results differ by round-off",
     )
     time: Time = Field(description="time integration")
