@@ -21,15 +21,15 @@ from hiresx.post.result import as_run
 
 HEADING = """# Jets
 
-Results of the bundled jets, computed on GPUs and compared with formulas and measurements. This page is made from stored
-results:
+This page has results of the bundled jets, computed on GPUs and compared with formulas and measurements. It is made from
+stored results:
 
     {made}
 
 `hiresx post jet` and `hiresx post azimuthal` computed the numbers; [Results and analysis](post.md#the-jet) explains
-them. For planar jets lengths are in nozzle heights h, times t in h/c, and St is f h/Uj. For round jets they are in
-nozzle diameters D and D/c, and St is f Dj/Uj. c is the ambient speed of sound. Uj and Mj are the velocity and the Mach
-number of the fully expanded jet, Dj is its diameter.
+them. For planar jets lengths are in nozzle heights h, times t in h/c, and St is f h/Uj. For round jets lengths are in
+nozzle diameters D, times in D/c, and St is f Dj/Uj. c is the ambient speed of sound. Uj, Mj and Dj are the velocity,
+the Mach number and the diameter of the fully expanded jet.
 """
 # Criteria: shape and Mach number of the jet, value of its record, least and largest value.
 ASKED = (
@@ -118,7 +118,7 @@ def _sections(document: dict[str, Any], made: str) -> list[str]:
         _tones(runs),
     ]
     if any(run["ring"] for run in runs):
-        sections += ["Tones of the azimuthal modes m, at the ring of probes around the lip:\n", _rings(runs)]
+        sections += ["The tones of the azimuthal modes m at the ring of probes around the lip are:\n", _rings(runs)]
     if document.get("post"):
         sections += ["## Time and memory of the analysis\n", *map(_post, document["post"])]
     sections += [f"{note}\n" for note in document.get("notes", ())]
@@ -148,7 +148,7 @@ def _runs(runs: Sequence[dict[str, Any]]) -> str:
     ]
     drivers = sorted({str(run["versions"].get("driver", "-")) for run in runs})
     dates = sorted({run["date"][:10] for run in runs})
-    return f"Driver {' and '.join(drivers)}, {' and '.join(dates)}.\n\n{table(columns, rows)}\n"
+    return f"The runs used the driver {' and '.join(drivers)} on {', '.join(dates)}.\n\n{table(columns, rows)}\n"
 
 
 def _processor(hardware: dict[str, Any]) -> str:

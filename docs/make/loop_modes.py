@@ -38,42 +38,45 @@ CHOSEN = {
     INTERPOLATION: Choice(
         "node",
         "line",
-        "The modified scheme has one characteristic space and one set of smoothness indicators for both values of a "
-        "node: a half point on its own computes all of it twice. Every value has one writer, so no atomics are needed.",
+        "The modified scheme has one characteristic space and one set of smoothness indicators per node, for both "
+        "values interpolated from it. With a thread per half point they are computed twice, once for each half point "
+        "beside the node. No mode needs atomics, since only one thread writes each value.",
     ),
     FLUX: Choice(
         "half point, then node",
         "line",
-        "A node that computes both its half points does all arithmetic twice to save a quarter of the bytes. Atomics "
-        "save the same bytes, but two half points add to a node in any order, so that the last bit of a rate would "
-        "change from run to run: restarts would no longer be bit-identical. A line saves these bytes too, adds to no "
-        "node twice and computes every half point once; the sweeps of the fused plans are lines.",
+        "If a thread per node computes both its half points, all arithmetic is done twice to save a quarter of the "
+        "bytes. Atomics save the same bytes, but two threads add to each node in any order. The last bit of a rate "
+        "would change from run to run, and restarts would not be bit-identical. A thread per line saves these bytes "
+        "too, computes every half point once and is the only one that writes to its nodes. The kernels of the fused "
+        "plans (sweeps) go along lines.",
     ),
     DIFFERENCE: Choice(
         "node",
         "line",
-        "A node reads two fluxes and writes a rate once; a half point changes two rates. Bytes are the same, adds "
-        "twice as many. The neighbour's index is known here: the order of the faces, which decides in the paper, is "
-        "that of the nodes.",
+        "A thread per node reads two fluxes and writes a rate once. A thread per half point changes two rates: it "
+        "moves the same bytes with twice as many additions. In the paper the order in which the faces are stored "
+        "decides. Here faces have the order of the nodes.",
     ),
     VISCOUS_FLUX: Choice(
         "node",
         "node",
-        "All three derivatives at once keep the twelve gradients in registers. Directions one after the other, with "
-        "half points or without, leave them in memory: more than four times the bytes.",
+        "A thread that computes the derivatives along all three directions keeps the twelve gradients in registers. "
+        "If the directions follow one after the other, the gradients are stored in memory, which moves more than four "
+        "times the bytes.",
     ),
     VISCOUS_DIFFERENCE: Choice(
         "node",
-        "line along i, in FP32 and on a CPU along all; else node, with the update",
-        "With all directions at once the rates are read and written once, not three times. A sweep along a line "
-        "also computes the difference, without reading the rates again.",
+        "along i line; along j and k line in FP32 and on a CPU, else node, in the kernel of the update",
+        "A thread that computes all directions at once reads and writes the rates once, not three times. A sweep "
+        "along a line computes the difference together with the inviscid terms, and so reads no rates again.",
     ),
     WHOLE: Choice(
         "four kernels",
         "line; along i a row by a warp",
-        "What the four kernels leave in memory between them stays on the chip: a quarter of the bytes. Lines along i "
-        "lie far apart in memory, both for neighbouring threads and for the lanes of a pack. Along i the lanes of a "
-        "warp therefore share one row.",
+        "The four kernels pass data on through memory. One kernel keeps these data on the chip, and moves a quarter "
+        "of the bytes. The nodes of neighbouring lines along i lie far apart in memory. Neither the threads of a warp "
+        "nor the vector lanes of a CPU can load them together. Along i the threads of a warp therefore share one row.",
     ),
 }
 

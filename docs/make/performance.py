@@ -40,7 +40,7 @@ WORDS = {
     "not_measured": NOT_MEASURED,
     "rate": "10^6 points x steps per s",
     "kernel_columns": ["kernel", "along", "launches", "ns per point", "bytes per point", "GB/s"],
-    "kernel_note": '"bytes per point" is the least that a kernel must move: every value that it reads or writes, once.',
+    "kernel_note": '"bytes per point" counts exactly once each value that a kernel must read or write.',
 }
 
 

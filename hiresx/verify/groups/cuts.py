@@ -1,10 +1,10 @@
 """Cuts: the result does not depend on how the grid is cut, nor on the directions of the indexes of its blocks.
 
-The grid of a case is cut at random places into 2 to 12 blocks. The indexes of each block are turned in one of the
-right-handed ways (24 in three dimensions, 4 in two); its boundary conditions are kept. The table has the largest
-difference from the uncut grid after 20 steps, relative to the largest value of the variable or of the density. Data
-that cross a cut must be those of the uncut grid, and metrics, fluxes, viscous terms and conditions must not depend on
-the direction of an index.
+The grid of a case is cut at random places into 2 to 12 blocks. The index directions of each block are exchanged and
+reversed in one of the right-handed ways (24 in three dimensions, 4 in two). Its boundary conditions are kept. The table
+has the largest difference from the uncut grid after 20 steps, relative to the largest value of the variable or, if this
+is larger, of the density. Data that cross a cut must be those of the uncut grid, and metrics, fluxes, viscous terms and
+conditions must not depend on the direction of an index.
 """
 
 import numpy as np

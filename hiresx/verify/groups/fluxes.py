@@ -13,8 +13,8 @@ of the flux.
   one is that of the upwind state.
 
 The flux `roe_h` raises the absolute eigenvalues of Roe's flux to at least the value of a field. This value is 1 in the
-first four checks, in the unit of the velocities of the states. It is 0 in the last two, which hold without the
-correction alone.
+first four checks, in the unit of the velocities of the states. It is 0 in the last two checks, which hold only without
+the correction.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
 """Free stream: a uniform flow stays uniform.
 
-Flows at Mach 0.3 and 2 cross a strongly wavy three-dimensional grid obliquely. Its volumes differ by a factor of 5, its
-angles by up to 45 degrees, and all its faces have physical boundary conditions. The table has the largest change of
-density, velocity and pressure at any node after 50 steps. The metrics are computed by the
-same linear operator as the inviscid derivative, so the only error allowed is round-off. The check is made with every
-flux, with the interpolations `modified` and `original` through five nodes, and with those through six and seven.
+Flows at Mach 0.3 and 2 cross a strongly wavy three-dimensional grid obliquely. The volumes of this grid differ by a
+factor of 5, and its angles by up to 45 degrees. All its faces have physical boundary conditions. The table has the
+largest change of density, velocity and pressure at any node after 50 steps. The metrics are computed by the same linear
+operator as the inviscid derivative, so the only error allowed is round-off. The check is made with every flux, with the
+interpolations `modified` and `original` through five nodes, and with those through six and seven.
 """
 
 from hiresx import kernels

@@ -1,13 +1,13 @@
 """Kernels: every backend and every plan computes the same.
 
-The rows "every kernel" compare each kernel on states with a jump: the result of the CPU's loops with that of the
-threads of the verified backend. If the CPU is verified, the threads are the emulated threads of the CUDA form. The
-number is the largest difference, relative to the largest result. The rows "right-hand side" compare the right-hand side
-of a rough flow on the wavy grid of the group "free-stream" by the plan `pencils` on the CPU with those by `decomposed`
-on the CPU and by the plans for GPUs on the verified backend. Each row has a set of choices of the scheme and the gas.
-Together, the sets contain every file in kernels/ that a case can choose.
-Further rows compare in the same way the vortex on a wavy grid and the planar jet after 20 steps, and the updates by the
-sweeps of the implicit integrator, over lines and over nodes, each with stored blocks and without.
+The rows "every kernel" apply each kernel to states with a jump, by loops on the CPU and by threads of the verified
+backend. If the CPU is verified, the threads are emulated CUDA threads. The number is the largest difference, relative
+to the largest result. The rows "right-hand side" are for a rough flow on the wavy grid of the group "free-stream". They
+compare the plan `pencils` on the CPU with `decomposed` on the CPU and with the plans for GPUs on the verified backend.
+Each row has a set of choices of the scheme and the gas. Together, the sets contain every file in kernels/ that a case
+can choose. Further rows compare the vortex on a wavy grid and the planar jet after 20 steps in the same way. The last
+rows compare the updates by the sweeps of the implicit integrator, over lines and over nodes, with stored blocks and
+without.
 """
 
 import re

@@ -7,35 +7,35 @@ boundaries the source is added, and the error is that of density, velocity and p
 departed from the exact one. L1 and L2 are means over nodes and variables, Linf is the largest value. The table has the
 errors on the finest grid and the orders between the two finest grids. The least of the three orders is checked.
 
-The scheme has order 5. These conditions have less, in Linf or everywhere:
+The scheme has order 5. Next to these boundaries the order is lower, in Linf or in all norms:
 
 - Viscous flow next to planes of symmetry and slip walls is of order 3 to 3.6 where grid lines meet them obliquely (up
-  to 11 degrees here), since the ghosts of viscous fluxes there are parabolas. On lines normal to the plane it is of
-  order 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
-- No-slip walls are of order 4.1 and more in L1. In Linf the order is 3.2 and more. Adiabatic walls and walls of given
-  heat flux have 3.9 and more in Linf. Moving walls have 2.9 if gas is blown through one and sucked through another.
-- `pressure-outflow` has order 4.2 in Linf and 4.7 in L1 in inviscid flow and where the Reynolds numbers of cells, c
-  d/nu, are above 20, since ghosts behind it are cubics there. With quartics it is 5, but noise grows (Numerics).
-- Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique ones the
-  order in Linf falls with the Reynolds number of a cell: 4.9 at Re_c = 320, 4.0 at 100 and 3.7 at 10.
+  to 11 degrees here), since the ghosts of viscous fluxes are extrapolated there by parabolas. On lines normal to the
+  plane it is of order 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
+- No-slip walls are of order 4.1 and more in L1. In Linf the order is 3.2 and more, and 3.9 and more at adiabatic walls
+  and walls of given heat flux. It is 2.9 at moving walls if gas is blown through one and sucked through another.
+- `pressure-outflow` has order 4.2 in Linf and 4.7 in L1, in inviscid flow and where the Reynolds numbers of cells, c
+  d/nu, are above 20. There its ghosts are on cubics. With quartics the order is 5, but noise grows (Numerics).
+- Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique lines the order in Linf
+  falls with the Reynolds number of a cell: 4.9 at Re_c = 320, 4.0 at 100 and 3.7 at 10.
 - A passive scalar that leaves with viscous gas is of order 4.3 in Linf on straight lines, and of 3.8 on oblique ones.
-- Next to open faces that lines with stretched spacing meet (ratio 4) the order is that of straight lines or more,
-  except for inviscid flow in Linf: 4.5 behind a `total-pressure-inflow`, and 4 behind a `characteristic-inflow` on
-  wide cells. So nodes are given opposite outflows. Supersonic outflow of viscous gas is not measured on stretched
-  lines, as the Reynolds numbers of cells fall below 4 there.
+- Next to open faces where the spacing along the lines is stretched (ratio 4), the order is that of straight lines or
+  more. Only inviscid flow has less in Linf: 4.5 behind a `total-pressure-inflow`, and 4 behind a
+  `characteristic-inflow` on wide cells. So checks of outflows prescribe the flow at the opposite face. Supersonic
+  outflow of viscous gas is not measured on stretched lines, as the Reynolds numbers of cells fall below 4 there.
 - Viscous flow through a supersonic outflow (Re_c = 500) is of order 4.9 and more as long as the Reynolds number of a
   cell, formed with u_n - c, is above 4, as it is here. On finer grids the normal derivative of the viscous flux is set
   to zero at such an outflow. A flow whose derivative is not zero is then changed near the outflow.
 
 A manufactured flow must be one that its condition allows. At the outflows pressure and normal velocity do not change
-along the normal and the pressure is uniform, so that no sound enters. At `total-pressure-inflow` the flow leaves the
-reservoir without losses, normal to the face. At `characteristic-inflow` the manufactured flow itself is given, at both
-faces. `far-field` has the same kernel, and there the flow is uniform up to the sixth power of the distance from it.
+along the normal and the pressure is uniform: no sound enters. At `total-pressure-inflow` the flow leaves the reservoir
+without losses, normal to the face. At `characteristic-inflow` the manufactured flow itself is given, at both faces.
+`far-field` has the same kernel. Next to it the flow is uniform up to the sixth power of the distance.
 
-At subsonic open faces viscosity needs a condition: the viscous flux through the face has no derivative along the grid
-lines there. The flows here have such a derivative. The source at the nodes of the face contains it. Otherwise another
-problem would be solved: at Re_c = 100 the flows here then change by up to 5e-3 at `pressure-outflow` and by 1e-3 at
-`characteristic-inflow`, by the same amount on every grid.
+At subsonic open faces viscous flow needs a further condition: the viscous flux through the face has no derivative along
+the grid lines there. The manufactured flows have such a derivative, which the source at the nodes of the face contains.
+Without this part of the source another problem would be solved: at Re_c = 100 the flows would change by up to 5e-3 at
+`pressure-outflow` and by 1e-3 at `characteristic-inflow`, by the same amount on every grid.
 
 Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are checked by the group
 `cuts`. `precursor-inflow` and `recycling-inflow` prescribe values that are interpolated from a file or from the flow

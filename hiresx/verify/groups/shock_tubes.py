@@ -1,8 +1,8 @@
 """Shock tubes: L1 error of the density, integrated over the domain, with 200 and 400 points.
 
 Sod and Lax are compared with the exact solution. Shu-Osher and the blast waves of Woodward and Colella are compared
-with the project's own solution on 6400 points (hiresx/verify/data). The schemes are the default one and that with the
-original variant of the interpolation.
+with the project's own solution on 6400 points (hiresx/verify/data). The schemes are the default one and the one with
+the original variant of the interpolation.
 """
 
 import numpy as np

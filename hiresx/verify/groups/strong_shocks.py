@@ -5,8 +5,8 @@ The flows are the double Mach reflection (h = 1/60), the blast waves of Woodward
 a cylinder at Mach 20, all with the default settings of each case. Where the exact solution is a vacuum, a small
 positive density is correct.
 Sedov's shock is the node of largest density. The foot of the Mach stem of the double Mach reflection is the node ahead
-of which the wall pressure falls most steeply. An independent program of the same scheme has it at x = 2.758. A node
-gives the place to within one spacing, which is the tolerance.
+of which the wall pressure falls most steeply. An independent program of the same scheme has the foot at x = 2.758.
+A node gives the place to within one spacing, which is the tolerance.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Symmetry: a flow that is symmetric at the start stays symmetric, to round-off.
 
-For the two-dimensional Riemann problems, configurations 3, 4 and 12 on 200 x 200 points, the number is the largest
+For configurations 3, 4 and 12 of the two-dimensional Riemann problems on 200 x 200 points, the number is the largest
 |rho - rho^T|. For a cylindrical blast (p = 1000 in 0.01) on 200 x 200 points the density is compared with its three
 mirror images.
 """

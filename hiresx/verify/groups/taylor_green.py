@@ -5,8 +5,8 @@ turnover times. With Jiang-Shu weights the largest rate must be .0143 to .0158 a
 times, as in an independent program of the same scheme. The DNS (Dairay et al., Journal of Computational Physics 337,
 2017) has .01286 at 8.98. A grid of 64^3 points does not resolve the small scales of the flow: the weights, not
 viscosity, end the cascade, too early and too strongly. Agreement with the DNS would therefore indicate a fault. Z
-weights dissipate less than Jiang-Shu weights, and linear weights least. None dissipates less than the DNS: this is
-checked by the energy that is left after 9 turnover times.
+weights dissipate less than Jiang-Shu weights, and linear weights least. No weights may dissipate less than the DNS,
+which is checked by the energy that is left after 9 turnover times.
 """
 
 import numpy as np
