@@ -67,7 +67,7 @@ class GridFile(Table):
     )
     reverse: Literal["auto", "keep"] | Annotated[tuple[str, ...], Listed] = Field(
         "auto",
-        description="which blocks are reversed in i; auto: left-handed ones; keep: none, left-handed ones are refused",
+        description="blocks that are reversed in i; auto: left-handed ones; keep: none; left-handed ones are refused",
     )
     scale: Positive = Field(
         1.0, description="factor by which all coordinates are multiplied: L is 1/scale units of the file"

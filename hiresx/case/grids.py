@@ -166,9 +166,9 @@ class CylinderO(Generator):
 class AirfoilC(Generator):
     """C-grid around a NACA four-digit airfoil with sharp trailing edge; scale L is its chord.
 
-    The chord lies on the x axis from 0 to 1: an angle of attack is one of the flow. i runs from the outflow along the
-    lower side of the cut behind the trailing edge, around the airfoil and back along the upper side; the two sides of
-    the cut are connected. j runs from there to the outer boundary, a half ellipse.
+    The chord lies on the x axis from 0 to 1. The direction of the flow sets the angle of attack. i runs from the
+    outflow along the lower side of the cut behind the trailing edge, around the airfoil and back along the upper side.
+    The two sides of the cut are connected. j runs from there to the outer boundary, a half ellipse.
     Regions for the boundary conditions: "wall", "far-field" and "outflow".
     """
 

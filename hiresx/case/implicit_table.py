@@ -74,9 +74,8 @@ class Implicit(Table):
     )
     lines: Literal["auto", "none", "i", "j", "k"] = Field(
         "auto",
-        description="grid lines whose nodes are solved for together: those along an index direction. auto: in "
-        "every block those along each direction in which a tenth of its cells are thin, one "
-        "direction after the other",
+        description="index direction of the grid lines whose nodes are solved for together. auto: in every block "
+        "all directions in which a tenth of its cells are thin, one after the other",
     )
     sweeps: Points | None = Field(
         None,

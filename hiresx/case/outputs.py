@@ -62,7 +62,7 @@ class Subset(Clock):
 
 
 class Output(Clock):
-    """Fields written in the background. The first, and the last of a run that reaches its end, are always written."""
+    """Fields, written in the background, and always at the start of a run and when it reaches its end."""
 
     variables: Variables = Field(
         GAS_PRIMITIVE,
@@ -99,7 +99,7 @@ class Output(Clock):
 
 class Checkpoint(Table):
     """Checkpoints, from which `hiresx run --restart` continues to the last bit. One is always written before the first
-    step and one after the last. They change no time step: a checkpoint is written after the first step that reaches its
+    step and one after the last. Checkpoints change no time step: one is written after the first step that reaches its
     time."""
 
     keep: Annotated[int, Field(ge=0)] = Field(

@@ -19,7 +19,7 @@ class Regularised(Table):
     stress: Literal["isotropic", "compressive"] = Field(
         "isotropic",
         description="isotropic: the entropic pressure, in all directions; compressive (experimental): a stress along "
-        "the principal directions of compression alone",
+        "the principal directions of compression only",
     )
     sweeps: Annotated[int, Field(ge=1, le=100)] = Field(
         1,

@@ -169,7 +169,7 @@ class Sponge(Table):
 
     sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1]. A sponge is refused if it has no
     node between start and end, starts outside the grid, or is thicker than the grid. It is also refused if `end` lies
-    on the wrong side of `start`, so that more nodes behind its end are damped than nodes before its start are not.
+    on the wrong side of `start`, so that more nodes lie behind its end than before its start.
     """
 
     axis: Literal["x", "y", "z", "r"] = Field(
@@ -241,9 +241,9 @@ class Case(Table):
     implicit: Implicit = Field(Implicit(), description="how the implicit integrator iterates")
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
-        description="order of the computation: pencils is for CPUs, fused for GPUs, decomposed is that of Ye et al. "
-        "(2022); compact takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: "
-        "the default of the backend, or compact if a GPU has too little memory. Results differ by round-off",
+        description="order in which kernels visit the points. pencils is for CPUs, fused for GPUs; decomposed is that "
+        "of Ye et al. (2022). compact is slower and takes least memory, 29 reals a point of viscous flow, not 37. "
+        "auto: the backend's default, or compact if a GPU has too little memory. Results differ by round-off",
     )
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")

@@ -78,7 +78,7 @@ class Scheme(Table):
     viscous_order: Literal[6, 8] = Field(
         6,
         description="order of the central differences of the viscous terms, and of gradients in monitors and averages; "
-        "8 damps waves of two to four nodes more and needs four ghost layers instead of three",
+        "8 gives more damping of waves of two to four nodes and needs four ghost layers instead of three",
     )
     hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme uses AFWENO")
     regularised: Regularised = Field(Regularised(), description="the entropic pressure of the regularised scheme")

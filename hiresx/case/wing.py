@@ -29,7 +29,7 @@ class WingCH(Generator):
         description="whether the wing ends in a cap in place of a straight edge. The edge of the cap lies beyond the "
         "section at `semi_span` by the distance d = t^2/sqrt(t^2 + (0.012 c)^2), with the half thickness t and the "
         "chord c of this section. The thickness decreases to zero at the edge over the length sqrt(d^2 + tip^2); "
-        "where the section is thick, nearly as the thickness of an ellipse",
+        "where the section is thick, it does so nearly as that of an ellipse",
     )
     tip: Positive = Field(
         description="length over which the thickness decreases to zero, in L. Without a cap the decrease begins "
