@@ -2,6 +2,7 @@
 
 import pytest
 
+from hiresx.base import optional
 from hiresx.cli import doctor
 
 
@@ -22,5 +23,5 @@ def test_a_driver(driver, told, extra, gpus, monkeypatch):
     drivers, cards, cupy, nvrtc = doctor._gpu()
     assert (drivers.found, drivers.hint) == (told, "")
     assert (cards.found, cards.hint) == (("A; B", "") if gpus else (None, "nvidia-smi"))
-    assert cupy.hint == nvrtc.hint == doctor._pip(extra) and extra in cupy.hint
+    assert cupy.hint == nvrtc.hint == optional.install_command(extra) and extra in cupy.hint
     assert cupy.needed_for == "the cuda backend; it is installed but broken: ImportError: libcudart"

@@ -115,5 +115,5 @@ def test_masked_entries_are_refused_by_place():
     with pytest.raises(HiresxError, match="block 'a': z is an array of type complex128"):
         Block("a", block.x, block.y, block.z + 0j)
     for given in ((rho, [1.0]), (1.0, [2.0], [rho])):
-        with pytest.raises(ValueError, match=r"is masked at \[0, 2, 5\]"):
+        with pytest.raises(HiresxError, match=r"is masked at \[0, 2, 5\]"):
             Waves(*given)
