@@ -233,8 +233,8 @@ class Case(Table):
     axisymmetric: bool = Field(
         False,
         description="the plane x-y is revolved about the x axis: y is the radius, w the swirl. Forces, fluxes and "
-        "integrals are summed over the whole body of revolution: y then means the sum of radial components, z that of "
-        'components along the swirl. Nodes on y = 0 need the condition "axis"',
+        "integrals are over the whole body of revolution; their y is the integral of the radial component, z that "
+        'of the component along the swirl. Nodes on y = 0 need the condition "axis"',
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
     filter: Filter | None = Field(None, description="explicit filter of the flow after time steps")
@@ -242,7 +242,7 @@ class Case(Table):
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
         description="order in which kernels visit the points. pencils is for CPUs, fused for GPUs; decomposed is that "
-        "of Ye et al. (2022). compact is slower and takes least memory, 29 reals a point of viscous flow, not 37. "
+        "of Ye et al. (2022). compact is slower and takes least memory: 29 reals a point in viscous flow, fused 37. "
         "auto: the backend's default, or compact if a GPU has too little memory. Results differ by round-off",
     )
     time: Time = Field(description="time integration")
