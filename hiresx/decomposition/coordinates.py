@@ -191,13 +191,18 @@ def _fill(
         value[:, behind] = ghosts[:, behind]
     for of_cuts in (False, True):  # cuts have priority, so they write last
         leading = [c for c, is_cut in connections if is_cut == of_cuts and c.face in faces]
-        first, total, sources = value.copy(), np.zeros(value.shape), np.zeros(value.shape[1:])
+        several = len(normals) > 1  # behind one face, ranges do not overlap
+        first = value.copy() if several else value
+        total, sources = (np.zeros(value.shape), np.zeros(value.shape[1:])) if several else (None, None)
         for connection in sorted(leading, key=lambda c: -faces[c.face]):
             behind = _within(nearest, connection.range, faces[connection.face])
             donor = connection.donors(index[:, behind])
             first[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
-            total[:, behind] += first[:, behind]
-            sources[behind] += 1
+            if total is not None and sources is not None:
+                total[:, behind] += first[:, behind]
+                sources[behind] += 1
+        if total is None or sources is None:
+            continue
         mean = total / np.maximum(sources, 1)
         # Nodes that differ by round-off alone are one node: its bits keep the areas of Cartesian grids exact.
         apart = np.abs(mean - first).max(axis=0) > SAME_NODE * np.abs(first).max(initial=0)
