@@ -193,15 +193,15 @@ def _fill(
         leading = [c for c, is_cut in connections if is_cut == of_cuts and c.face in faces]
         several = len(normals) > 1  # behind one face, ranges do not overlap
         first = value.copy() if several else value
-        total, sources = (np.zeros(value.shape), np.zeros(value.shape[1:])) if several else (None, None)
+        total, sources = np.zeros(value.shape if several else 0), np.zeros(value.shape[1:] if several else 0)
         for connection in sorted(leading, key=lambda c: -faces[c.face]):
             behind = _within(nearest, connection.range, faces[connection.face])
             donor = connection.donors(index[:, behind])
             first[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
-            if total is not None and sources is not None:
+            if several:
                 total[:, behind] += first[:, behind]
                 sources[behind] += 1
-        if total is None or sources is None:
+        if not several:
             continue
         mean = total / np.maximum(sources, 1)
         # Nodes that differ by round-off alone are one node: its bits keep the areas of Cartesian grids exact.

@@ -22,7 +22,7 @@ LARGEST = int(np.iinfo(np.int32).max)
 ROW = 8
 
 
-class IndexBox(NamedTuple):
+class StridedBox(NamedTuple):
     """Flat indexes of the nodes of a box, a linear function of the indexes along three directions, of which the first
     runs fastest. `sizes`: the numbers of nodes along these directions. `first`: the flat index of the first node.
     `steps`: the differences of the flat indexes from node to node along each direction."""
@@ -57,8 +57,8 @@ class HaloList:
     block: int
     connection: int
     face: str
-    ghosts: IndexBox
-    donors: IndexBox
+    ghosts: StridedBox
+    donors: StridedBox
     direction: int
     donor_direction: int
     sign: int
@@ -146,7 +146,7 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
 @lru_cache(maxsize=4096)
 def _ends(
     face: str, range_: Range, matrix: IntMatrix, offset: Size, size: Size, donor: Size, halo: int
-) -> tuple[IndexBox, IndexBox]:
+) -> tuple[StridedBox, StridedBox]:
     """Return `ghosts` and `donors` of the list of a connection between blocks of two sizes."""
     d, n = direction(face), size[direction(face)]
     ends = [of if e != d else (-halo, 0) if side(face) < 0 else (n, n + halo) for e, of in enumerate(range_)]
@@ -158,7 +158,7 @@ def _ends(
         steps = triple(sum(row[e] * s for row, s in zip(turn, strides, strict=True)) for e in range(3))
         begin = sum((o + h) * s for o, h, s in zip(first, _padding(of, halo), strides, strict=True))
         begin += sum(lo * step for (lo, _), step in zip(ends, steps, strict=True))
-        found.append(IndexBox(triple(hi - lo for lo, hi in ends), begin, steps))
+        found.append(StridedBox(triple(hi - lo for lo, hi in ends), begin, steps))
     return found[0], found[1]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import HaloList
-from hiresx.decomposition.halo_copies import IndexBox
+from hiresx.decomposition.halo_copies import StridedBox
 
 Rotation = tuple[tuple[float, float, float], ...]
 
@@ -27,8 +27,8 @@ class HaloLink:
 
     donor: int | None
     block: int | None
-    ghosts: tuple[IndexBox, ...]
-    donors: tuple[IndexBox, ...]
+    ghosts: tuple[StridedBox, ...]
+    donors: tuple[StridedBox, ...]
     direction: int
     donor_direction: int
     sign: int
@@ -88,13 +88,13 @@ class HaloLayout:
             stop, end = first, begin
             for entry in sent.get(rank, ()):
                 n = entry.donors.nodes
-                points = IndexBox((n, 1, 1), stop, (1, 0, 0))
+                points = StridedBox((n, 1, 1), stop, (1, 0, 0))
                 self.outgoing.append(_link(entry, places[entry.donor], None, points, entry.donors))
                 stop += n
             links = []
             for entry in received.get(rank, ()):
                 n = entry.ghosts.nodes
-                points = IndexBox((n, 1, 1), end - begin, (1, 0, 0))
+                points = StridedBox((n, 1, 1), end - begin, (1, 0, 0))
                 links.append(_link(entry, None, places[entry.block], entry.ghosts, points))
                 end += n
             self.peers.append(Peer(rank, (first, stop), (begin, end), tuple(links)))
@@ -119,7 +119,7 @@ def _by_rank(
     return found
 
 
-def _link(entry: HaloList, donor: int | None, block: int | None, to: IndexBox, source: IndexBox) -> HaloLink:
+def _link(entry: HaloList, donor: int | None, block: int | None, to: StridedBox, source: StridedBox) -> HaloLink:
     e = entry
     return HaloLink(donor, block, (to,), (source,), e.direction, e.donor_direction, e.sign, e.rotation, (e.key,))
 
