@@ -71,7 +71,7 @@ _DECIMAL_COMMA = re.compile(rb"(?:^|\s)([+-]?[0-9]+,[0-9]+(?:[EeDd][+-]?[0-9]+)?
 def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Return the numbers of a text, their repeat counts (Fortran's 3*0.5; None if there are none) and their total
     count."""
-    values, counts, begun, repeated = [np.zeros(0)], [np.zeros(0, dtype=np.int64)], 0, b"." in text
+    values, counts, begun, repeated = [np.zeros(0)], [np.zeros(0, dtype=np.int64)], 0, b"*" in text
     for piece in _pieces(text):
         tokens = piece.replace(b",", b" ").replace(b"D", b"E").replace(b"d", b"e").split()
         # The array of tokens below is as wide as the longest one.
@@ -127,7 +127,8 @@ def _refuse_decimal_commas(path: Path, text: bytes) -> None:
     found = None if b"." in text else _DECIMAL_COMMA.search(text)
     if found:
         line, word = 1 + text.count(b"\n", 0, found.start(1)), found[1].decode()
-        raise HiresxError(f"{path}, line {line}: '{word}' has a decimal comma", "export the grid again with decimal points")
+        hint = "export the grid again with decimal points"
+        raise HiresxError(f"{path}, line {line}: '{word}' has a decimal comma", hint)
 
 
 def _refuse_token(path: Path, text: bytes, n: int) -> NoReturn:
