@@ -14,6 +14,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.boundaries import CharacteristicOutflow, PressureOutflow
 from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition.oblique_walls import normal_of
 from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -87,6 +88,7 @@ class Outflow:
             return
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_first_of_face(whole, places), np.int32)
+        along = _along_symmetry(whole, places, self._faces)
         # Both are the same however the grid is turned.
         firmness = 1 / radius(grid)
         default = SIGMA * firmness / 2
@@ -130,7 +132,8 @@ class Outflow:
             }
             on_device = {name: backend.to_device(np.asarray(values, np.int32)) for name, values in lists.items()}
             shares = np.concatenate([_shares(state, p, whole) for p in patches])
-            on_device["shares"] = backend.to_device(shares.astype(given.dtype))
+            of_patches = {"shares": shares, "along": along[[number[p.place] for p in patches]]}
+            on_device |= {name: backend.to_device(values.astype(given.dtype)) for name, values in of_patches.items()}
             to, extent = partial[row : row + len(patches)], (threads, len(patches), 1)
             sums.append(program.call("outflow_sums", extent, threads=threads, **on_device, **fields, partial=to))
             row += len(patches)
@@ -219,6 +222,20 @@ def _first_of_face(whole: Decomposition, places: Sequence[int]) -> list[int]:
                     low, high = sorted((first[a], first[b]))
                     first = [low if n == high else n for n in first]
     return first
+
+
+def _along_symmetry(whole: Decomposition, places: Sequence[int], faces: np.ndarray) -> np.ndarray:
+    """Return for each outflow patch the matrix (3, 3) that removes from a velocity its components normal to the planes
+    of symmetry that the face of the patch meets. `faces`: the result of `_first_of_face`."""
+    normals: list[list[np.ndarray]] = [[np.zeros(3)] for _ in places]
+    for place, first in zip(places, faces, strict=True):
+        patch = whole.patches[place]
+        for other in whole.patches:
+            meets = other.block == patch.block and intersection(other.range, patch.range) is not None
+            if meets and other.condition.type == "symmetry":
+                normal = normal_of(whole.blocks[other.block], other)
+                normals[first] += [] if normal is None else [np.pad(normal, (0, 3 - len(normal)))]
+    return np.array([np.eye(3) - np.linalg.pinv(normals[first]) @ normals[first] for first in faces])
 
 
 def _code(patch: Patch) -> int:
