@@ -228,11 +228,11 @@ def _along_symmetry(whole: Decomposition, places: Sequence[int], faces: np.ndarr
     """Return for each outflow patch the matrix (3, 3) that removes from a velocity its components normal to the planes
     of symmetry that the face of the patch meets. `faces`: the result of `_first_of_face`."""
     normals: list[list[np.ndarray]] = [[np.zeros(3)] for _ in places]
+    mirrors = [patch for patch in whole.patches if patch.condition.type == "symmetry"]
     for place, first in zip(places, faces, strict=True):
         patch = whole.patches[place]
-        for other in whole.patches:
-            meets = other.block == patch.block and intersection(other.range, patch.range) is not None
-            if meets and other.condition.type == "symmetry":
+        for other in mirrors:
+            if other.block == patch.block and intersection(other.range, patch.range) is not None:
                 normal = normal_of(whole.blocks[other.block], other)
                 normals[first] += [] if normal is None else [np.pad(normal, (0, 3 - len(normal)))]
     return np.array([np.eye(3) - np.linalg.pinv(normals[first]) @ normals[first] for first in faces])
