@@ -101,6 +101,9 @@ WATCHED: dict[str, dict[str, Any]] = {
         },
     },
 }  # fmt: skip
+# Two boxes of nodes in each direction.
+ENDS_OF_BOXES = [end for n in SIZE for end in (0, n // 2, n)]
+REDUCED = {"largest_marks": {"boxes_i": 2, "boxes_j": 2, "ends": np.array(ENDS_OF_BOXES, np.int32)}}
 # Columns in two pieces, and the remainder of them.
 TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
 PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
@@ -135,6 +138,7 @@ EXTENTS = {
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
     "reduce": (5, 7, 1),
+    "largest_marks": (2, 2, 2),
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
@@ -186,7 +190,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
-            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, PIECES,
+            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, REDUCED, PIECES,
         )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
