@@ -100,7 +100,7 @@ HD void split_gather(const Node &node, const Area &area, real *change, Sensor<re
 TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
             const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first,
             const_work_field<HX_SENSORS> jacobian, real threshold, int smooth, real floor,
-            work_field<HX_SENSORS> sensor, mark_field<HX_SENSORS> tiles) {
+            work_field<HX_SENSORS> sensor, mark_field<HX_SENSORS> tiles, optional<int *> counts) {
     BLOCK_MEMORY(memory, split_march_own);
     PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes that a thread has passed, the nearest first
     PRIVATE(real, through, 3);  // the area along k of a thread's node
@@ -122,6 +122,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     const long long corner = o + i + (long long)j * sj;
     const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
     if (HX_SENSORS) THREADS {
+        if (counts && i == 0 && j == 0 && k == 0 && thread < 3) counts[thread] = 0;
         for (int l = begin + thread * sensed_planes; l < end; l += HX_TILE_THREADS * sensed_planes)
             store(tiles + corner + (long long)l * sk, false);
     }

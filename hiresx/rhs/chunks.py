@@ -73,6 +73,12 @@ def march_chunk(n: int, tiles: int) -> int:
     return min(_chunks(n, n // LEAST), key=cost)
 
 
+def resident_lines(itemsize: int) -> int:
+    """Return the number of threads that a device runs at a time of a kernel that marches along lines. `itemsize`: bytes
+    of a real number."""
+    return MULTIPROCESSORS * BLOCK * (len(SHARING[min(itemsize, max(SHARING))]) - 1)
+
+
 def _chunks(n: int, most: int) -> list[int]:
     """Return the sizes of the chunks if a line is divided into 1 to `most`."""
     return sorted({-(-n // count) for count in range(1, max(most, 1) + 1)}, reverse=True)
