@@ -10,6 +10,7 @@ from hiresx.device.batches import LARGE
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
+from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous_plan
 from hiresx.rhs.axisymmetric import Axisymmetric
@@ -87,8 +88,11 @@ class Terms:
         reach = case.stencil.difference_reach
         self.viscous = [
             blocks.kept(
-                ("viscous", how, remote), (s,),
-                partial(viscous_plan.Viscous, blocks.program, s, reynolds, reach, remote, carried, self.viscous_first),
+                ("viscous", how, remote, marches := self._marches(plan, s)), (s,),
+                partial(
+                    viscous_plan.Viscous, blocks.program, s, reynolds, reach, remote, carried, self.viscous_first,
+                    marches,
+                ),
             )
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
@@ -126,6 +130,12 @@ class Terms:
         self.conservation = LevelConservation(blocks) if conserves else None
         if self.conservation is not None:
             self.tasks.append(self.conservation.task())
+
+    def _marches(self, plan: str, state: BlockState) -> bool:
+        """Return whether viscous fluxes of a block are computed from its state, without stored primitives: on a GPU, in
+        three directions, without a turbulence model, and if all ghosts of the block come from other blocks."""
+        conditions = [c for c in self._conditions.all if self._blocks.states[self._blocks.place[c.patch.block]] is state]
+        return plan == "fused" and min(state.size) > 1 and not state.eddy_model and not conditions
 
     def _task_list(self, case: Case) -> list[Task]:
         """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on
