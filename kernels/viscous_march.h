@@ -1,0 +1,109 @@
+// viscous_primitives and viscous_flux in one kernel for GPUs, for blocks in which the ghosts of the primitives follow
+// from those of the state. A block of threads owns a tile of columns, one for each thread, and marches along k. The
+// state of the next plane, with the ghosts of the tile along i and j, is fetched while fluxes are computed
+// `viscous_reach` planes behind. Its primitives are computed once, in memory that the block shares.
+#if defined(HX_VISCOUS) && !defined(HX_CPU) && !HX_EDDY_FIELDS
+constexpr int flux_row = HX_TILE_I + 2 * viscous_reach;
+constexpr int flux_rows = flux_row * HX_TILE_J;
+constexpr int flux_nodes = flux_rows + 2 * viscous_reach * HX_TILE_I;
+// Planes between the one of the fluxes and the one that arrives, and numbers of a node there
+constexpr int flux_planes = viscous_reach + 2;
+constexpr int viscous_march_own = flux_planes * conserved_variables * flux_nodes;
+constexpr int viscous_march_blocks = 3;
+
+// The place of node (x, y) of a tile among its nodes, of which its rows with their ghosts come first
+HD int flux_place(int x, int y) {
+    if (y >= 0 && y < HX_TILE_J) return y * flux_row + x + viscous_reach;
+    return flux_rows + (y < 0 ? y + viscous_reach : y - HX_TILE_J + viscous_reach) * HX_TILE_I + x;
+}
+
+// The nodes of a plane that a tile reads. (i, j): first node of the tile, of ni by nj nodes.
+struct FluxTile {
+    int i, j, ni, nj;
+
+    // Calls visit(x, y) if node (x, y) is needed.
+    template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
+        const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
+        if ((column && row) || (ghosts && ((row && i + x < ni + viscous_reach) || (column && j + y < nj + viscous_reach))))
+            visit(x, y);
+    }
+    // The same for the node of a thread, and for its share of the ghosts
+    template <class Visit> HD void bring(int thread, bool ghosts, const Visit &visit) const {
+        node(thread % HX_TILE_I, thread / HX_TILE_I, ghosts, visit);
+        constexpr int across = 2 * viscous_reach * HX_TILE_J, all = across + 2 * viscous_reach * HX_TILE_I;
+        if (!ghosts) return;
+        for (int e = thread; e < all; e += HX_TILE_THREADS) {
+            const bool row = e < across;
+            const int g = row ? e % (2 * viscous_reach) : (e - across) / HX_TILE_I;
+            const int beside = g < viscous_reach ? g - viscous_reach : g - viscous_reach + (row ? HX_TILE_I : HX_TILE_J);
+            node(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * viscous_reach) : beside, ghosts, visit);
+        }
+    }
+};
+
+// Marches along columns of n nodes, in chunks of `chunk`, in blocks with three directions. flux: as for viscous_flux
+TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, int chunk, stride sv,
+            const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+            real inverse_reynolds, work_field<3 * gradient_variables> flux) {
+    BLOCK_MEMORY(memory, viscous_march_own);
+    PRIVATE(real, passed, viscous_reach * gradient_variables);  // of the nodes that a thread has passed, the nearest first
+    const auto node_at = [&](int plane, int v, int at) -> real & {
+        return memory[(plane * conserved_variables + v) * flux_nodes + at];
+    };
+    const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
+    const long long corner = o + i + (long long)j * sj;
+    const FluxTile tile = {i, j, ni, nj};
+    for (int l = begin - viscous_reach, next = 0; l <= end + viscous_reach; ++l) {
+        // plane l arrives; fluxes are those of plane `own`, which lies `viscous_reach` planes behind the last one there
+        const int own = l - 1 - viscous_reach;
+        const auto place_of = [&](int s) { return next + 1 + s < flux_planes ? next + 1 + s : next + 1 + s - flux_planes; };
+        const bool more = l < end + viscous_reach;
+        THREADS {
+            const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = flux_place(x, y);
+            if (more)
+                tile.bring(thread, l >= begin && l < end, [&](int x, int y) {
+                    const long long p = corner + x + (long long)y * sj + (long long)l * sk;
+                    for (int v = 0; v < conserved_variables; ++v) FETCH(node_at(next, v, flux_place(x, y)), address(q + v * sv + p));
+                });
+            if (i + x < ni && j + y < nj && own >= begin - viscous_reach && own < end) {
+                const long long p = corner + x + (long long)y * sj + (long long)own * sk;
+                real *const behind = MINE(passed);
+                real node[gradient_variables];
+                for (int v = 0; v < gradient_variables; ++v) node[v] = node_at(place_of(0), v, at);
+                if (own >= begin) {
+                    real area[3][3], gradient[gradient_variables][3];
+                    for (int d = 0; d < 3; ++d)
+                        for (int c = 0; c < 3; ++c) area[d][c] = load_once<real>(m + (3 * d + c) * sv + p);
+                    const real scale = load_once<real>(jacobian + p);
+                    for (int v = 0; v < gradient_variables; ++v) {
+                        const real xi = nodal_derivative<real>([&](int s) { return node_at(place_of(0), v, at + s); }) * scale;
+                        const real eta =
+                            nodal_derivative<real>([&](int s) { return node_at(place_of(0), v, flux_place(x, y + s)); }) * scale;
+                        const real zeta = nodal_derivative<real>([&](int s) {
+                            return s > 0 ? node_at(place_of(s), v, at) : behind[(-s - 1) * gradient_variables + v];
+                        }) * scale;
+                        for (int c = 0; c < 3; ++c)
+                            gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
+                    }
+                    const ViscousStress<real> stress = viscous_stress(node, gradient, real(0), inverse_reynolds);
+                    for (int d = 0; d < 3; ++d)
+                        store_viscous_flux(area[d], stress, gradient, sv, flux + gradient_variables * d * sv + p);
+                }
+                for (int s = viscous_reach - 1; s >= 0; --s)
+                    for (int v = 0; v < gradient_variables; ++v)
+                        behind[s * gradient_variables + v] = s ? behind[(s - 1) * gradient_variables + v] : node[v];
+            }
+            FETCHED;
+            if (more)
+                tile.bring(thread, l >= begin && l < end, [&](int x, int y) {
+                    const int to = flux_place(x, y);
+                    real state[conserved_variables], w[gradient_variables];
+                    for (int v = 0; v < conserved_variables; ++v) state[v] = node_at(next, v, to);
+                    primitives_of_state(state, w);
+                    for (int v = 0; v < gradient_variables; ++v) node_at(next, v, to) = w[v];
+                });
+        }
+        next = (next + 1) % flux_planes;
+    }
+}
+#endif
