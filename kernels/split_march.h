@@ -3,6 +3,8 @@
 // and j, are fetched while the current plane is computed. They are converted to the variables of split_node once, in
 // memory that the block shares, and their pairs along i and j are read from there. Along k a thread also keeps the
 // nodes that it has passed there, and their rates so far in registers: each pair along k is computed once.
+#include "tile_plane.h"
+
 #if HX_SPLIT && !defined(HX_CPU)
 // Numbers of nodes: of a row of a tile with its ghosts along i, of all its rows, of its columns with their ghosts along
 // j, and of all nodes without corners. The rows of the tile are stored first.
@@ -18,47 +20,9 @@ constexpr int split_march_own = 2 * march_plane + split_reach * march_passed * H
 static_assert(nodes_beside <= split_reach, "a sensor reads nodes that the split form brings");
 constexpr int split_march_blocks = sizeof(real) == 4 ? 3 : 2;
 
-// The place of node (x, y) of a tile among its nodes, and among its columns
-HD int march_place(int x, int y) {
-    if (y >= 0 && y < HX_TILE_J) return y * march_row + x + split_reach;
-    return march_rows + (y < 0 ? y + split_reach : y - HX_TILE_J + split_reach) * HX_TILE_I + x;
-}
+HD int march_place(int x, int y) { return tile_place<split_reach>(x, y); }
+// The place of node (x, y) of a tile among its columns
 HD int march_column(int x, int y) { return (y + split_reach) * HX_TILE_I + x; }
-
-// The nodes of a plane that a tile reads. (i, j): first node of the tile, of ni by nj nodes.
-struct MarchTile {
-    int i, j, ni, nj;
-    bool along_i, along_j;  // whether there are fluxes along i and along j
-
-    // Calls visit(x, y, area_i, area_j) if node (x, y) is needed; area_i, area_j: whether its areas along i and j are.
-    template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
-        const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
-        const bool area_i = ghosts && along_i && row && i + x < ni + split_reach;
-        const bool area_j = ghosts && along_j && column && j + y < nj + split_reach;
-        if ((column && row) || area_i || area_j) visit(x, y, area_i, area_j);
-    }
-    // The same for the node of a thread, and for its share of the ghosts
-    template <class Visit> HD void bring(int thread, bool ghosts, const Visit &visit) const {
-        node(thread % HX_TILE_I, thread / HX_TILE_I, ghosts, visit);
-        constexpr int across = 2 * split_reach * HX_TILE_J, all = across + 2 * split_reach * HX_TILE_I;
-        if (!ghosts) return;
-        for (int e = thread; e < all; e += HX_TILE_THREADS) {
-            const bool row = e < across;
-            const int g = row ? e % (2 * split_reach) : (e - across) / HX_TILE_I;
-            const int beside = g < split_reach ? g - split_reach : g - split_reach + (row ? HX_TILE_I : HX_TILE_J);
-            node(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * split_reach) : beside, ghosts, visit);
-        }
-    }
-};
-
-// Numbers that memory keeps in another type than `real` are loaded after the others have arrived.
-#ifdef HX_WORK_FP32
-#define MARCH_FETCH(to, from) (void)0
-#define MARCH_ARRIVE(to, from) to = load<real>(from)
-#else
-#define MARCH_FETCH(to, from) FETCH(to, address(from))
-#define MARCH_ARRIVE(to, from) (void)0
-#endif
 
 // The primitives of a node from the variables of split_node: variable v at node[v * apart]
 HD Primitive<real> march_state(const real *node, int apart) {
@@ -120,7 +84,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     };
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
     const long long corner = o + i + (long long)j * sj;
-    const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
+    const TilePlane<split_reach> tile = {i, j, ni, nj, di != 0, dj != 0};
     if (HX_SENSORS) THREADS {
         if (counts && i == 0 && j == 0 && k == 0 && thread < 3) counts[thread] = 0;
         for (int l = begin + thread * sensed_planes; l < end; l += HX_TILE_THREADS * sensed_planes)
@@ -137,10 +101,10 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                 tile.bring(thread, ghosts, [&](int x, int y, bool area_i, bool area_j) {
                     const int to = march_place(x, y);
                     const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
-                    ROLLED for (int v = 0; v < gas_variables; ++v) MARCH_FETCH(node_at(1 - now, v, to), q + v * sv + p);
+                    ROLLED for (int v = 0; v < gas_variables; ++v) TILE_FETCH(node_at(1 - now, v, to), q + v * sv + p);
                     ROLLED for (int d = 0; d < 3; ++d) {
-                        if (area_i) MARCH_FETCH(across(1 - now, d, to), m + d * sv + p);
-                        if (area_j) MARCH_FETCH(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
+                        if (area_i) TILE_FETCH(across(1 - now, d, to), m + d * sv + p);
+                        if (area_j) TILE_FETCH(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
                     }
                 });
                 if (dk && there)
@@ -217,12 +181,12 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
                     real state[gas_variables], node[split_variables];
                     for (int v = 0; v < gas_variables; ++v) {
-                        MARCH_ARRIVE(node_at(1 - now, v, to), q + v * sv + p);
+                        TILE_ARRIVE(node_at(1 - now, v, to), q + v * sv + p);
                         state[v] = node_at(1 - now, v, to);
                     }
                     for (int d = 0; d < 3; ++d) {
-                        if (area_i) MARCH_ARRIVE(across(1 - now, d, to), m + d * sv + p);
-                        if (area_j) MARCH_ARRIVE(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
+                        if (area_i) TILE_ARRIVE(across(1 - now, d, to), m + d * sv + p);
+                        if (area_j) TILE_ARRIVE(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
                     }
                     split_node(state, node);
                     for (int v = 0; v < split_variables; ++v) node_at(1 - now, v, to) = node[v];
@@ -234,6 +198,4 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
         turn = turn + 1 < split_reach ? turn + 1 : 0;
     }
 }
-#undef MARCH_FETCH
-#undef MARCH_ARRIVE
 #endif

@@ -2,6 +2,8 @@
 // from those of the state. A block of threads owns a tile of columns, one for each thread, and marches along k. The
 // state of the next plane, with the ghosts of the tile along i and j, is fetched while fluxes are computed
 // `viscous_reach` planes behind. Its primitives are computed once, in memory that the block shares.
+#include "tile_plane.h"
+
 #if defined(HX_VISCOUS) && !defined(HX_CPU) && !HX_EDDY_FIELDS
 constexpr int flux_row = HX_TILE_I + 2 * viscous_reach;
 constexpr int flux_rows = flux_row * HX_TILE_J;
@@ -11,35 +13,7 @@ constexpr int flux_planes = viscous_reach + 2;
 constexpr int viscous_march_own = flux_planes * conserved_variables * flux_nodes;
 constexpr int viscous_march_blocks = 3;
 
-// The place of node (x, y) of a tile among its nodes, of which its rows with their ghosts come first
-HD int flux_place(int x, int y) {
-    if (y >= 0 && y < HX_TILE_J) return y * flux_row + x + viscous_reach;
-    return flux_rows + (y < 0 ? y + viscous_reach : y - HX_TILE_J + viscous_reach) * HX_TILE_I + x;
-}
-
-// The nodes of a plane that a tile reads. (i, j): first node of the tile, of ni by nj nodes.
-struct FluxTile {
-    int i, j, ni, nj;
-
-    // Calls visit(x, y) if node (x, y) is needed.
-    template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
-        const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
-        if ((column && row) || (ghosts && ((row && i + x < ni + viscous_reach) || (column && j + y < nj + viscous_reach))))
-            visit(x, y);
-    }
-    // The same for the node of a thread, and for its share of the ghosts
-    template <class Visit> HD void bring(int thread, bool ghosts, const Visit &visit) const {
-        node(thread % HX_TILE_I, thread / HX_TILE_I, ghosts, visit);
-        constexpr int across = 2 * viscous_reach * HX_TILE_J, all = across + 2 * viscous_reach * HX_TILE_I;
-        if (!ghosts) return;
-        for (int e = thread; e < all; e += HX_TILE_THREADS) {
-            const bool row = e < across;
-            const int g = row ? e % (2 * viscous_reach) : (e - across) / HX_TILE_I;
-            const int beside = g < viscous_reach ? g - viscous_reach : g - viscous_reach + (row ? HX_TILE_I : HX_TILE_J);
-            node(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * viscous_reach) : beside, ghosts, visit);
-        }
-    }
-};
+HD int flux_place(int x, int y) { return tile_place<viscous_reach>(x, y); }
 
 // Marches along columns of n nodes, in chunks of `chunk`, in blocks with three directions. flux: as for viscous_flux
 TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, int chunk, stride sv,
@@ -52,7 +26,7 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
     };
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     const long long corner = o + i + (long long)j * sj;
-    const FluxTile tile = {i, j, ni, nj};
+    const TilePlane<viscous_reach> tile = {i, j, ni, nj, true, true};
     for (int l = begin - viscous_reach, next = 0; l <= end + viscous_reach; ++l) {
         // plane l arrives; fluxes are those of plane `own`, which lies `viscous_reach` planes behind the last one there
         const int own = l - 1 - viscous_reach;
@@ -61,9 +35,9 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
         THREADS {
             const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = flux_place(x, y);
             if (more)
-                tile.bring(thread, l >= begin && l < end, [&](int x, int y) {
+                tile.bring(thread, l >= begin && l < end, [&](int x, int y, bool, bool) {
                     const long long p = corner + x + (long long)y * sj + (long long)l * sk;
-                    for (int v = 0; v < conserved_variables; ++v) FETCH(node_at(next, v, flux_place(x, y)), address(q + v * sv + p));
+                    for (int v = 0; v < conserved_variables; ++v) TILE_FETCH(node_at(next, v, flux_place(x, y)), q + v * sv + p);
                 });
             if (i + x < ni && j + y < nj && own >= begin - viscous_reach && own < end) {
                 const long long p = corner + x + (long long)y * sj + (long long)own * sk;
@@ -95,10 +69,13 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
             }
             FETCHED;
             if (more)
-                tile.bring(thread, l >= begin && l < end, [&](int x, int y) {
+                tile.bring(thread, l >= begin && l < end, [&](int x, int y, bool, bool) {
                     const int to = flux_place(x, y);
                     real state[conserved_variables], w[gradient_variables];
-                    for (int v = 0; v < conserved_variables; ++v) state[v] = node_at(next, v, to);
+                    for (int v = 0; v < conserved_variables; ++v) {
+                        TILE_ARRIVE(node_at(next, v, to), q + v * sv + (corner + x + (long long)y * sj + (long long)l * sk));
+                        state[v] = node_at(next, v, to);
+                    }
                     primitives_of_state(state, w);
                     for (int v = 0; v < gradient_variables; ++v) node_at(next, v, to) = w[v];
                 });

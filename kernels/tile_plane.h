@@ -1,0 +1,46 @@
+// The nodes of a plane that a tile kernel reads: those of its tile, and `reach` ghosts on each side along i and along j.
+// In memory the rows of the tile with their ghosts along i come first, then the ghosts along j.
+#ifndef HX_CPU
+// The place of node (x, y) of a tile in this order
+template <int reach> HD int tile_place(int x, int y) {
+    constexpr int row = HX_TILE_I + 2 * reach;
+    if (y >= 0 && y < HX_TILE_J) return y * row + x + reach;
+    return row * HX_TILE_J + (y < 0 ? y + reach : y - HX_TILE_J + reach) * HX_TILE_I + x;
+}
+
+// (i, j): first node of the tile, of ni by nj nodes.
+template <int reach> struct TilePlane {
+    int i, j, ni, nj;
+    bool along_i, along_j;  // whether ghosts along i and along j are needed
+
+    // Calls visit(x, y, area_i, area_j) if node (x, y) is needed; area_i, area_j: whether its areas along i and j are.
+    template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
+        const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
+        const bool area_i = ghosts && along_i && row && i + x < ni + reach;
+        const bool area_j = ghosts && along_j && column && j + y < nj + reach;
+        if ((column && row) || area_i || area_j) visit(x, y, area_i, area_j);
+    }
+    // The same for the node of a thread, and for its share of the ghosts
+    template <class Visit> HD void bring(int thread, bool ghosts, const Visit &visit) const {
+        node(thread % HX_TILE_I, thread / HX_TILE_I, ghosts, visit);
+        constexpr int across = 2 * reach * HX_TILE_J, all = across + 2 * reach * HX_TILE_I;
+        if (!ghosts) return;
+        for (int e = thread; e < all; e += HX_TILE_THREADS) {
+            const bool row = e < across;
+            const int g = row ? e % (2 * reach) : (e - across) / HX_TILE_I;
+            const int beside = g < reach ? g - reach : g - reach + (row ? HX_TILE_I : HX_TILE_J);
+            node(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * reach) : beside, ghosts, visit);
+        }
+    }
+};
+
+// Fetch a number into memory that a block shares. Numbers that memory keeps in another type than `real` are loaded after
+// the others have arrived.
+#ifdef HX_WORK_FP32
+#define TILE_FETCH(to, from) (void)0
+#define TILE_ARRIVE(to, from) to = load<real>(from)
+#else
+#define TILE_FETCH(to, from) FETCH(to, address(from))
+#define TILE_ARRIVE(to, from) (void)0
+#endif
+#endif
