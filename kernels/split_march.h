@@ -7,11 +7,11 @@
 
 #if HX_SPLIT && !defined(HX_CPU)
 // Numbers of nodes: of a row of a tile with its ghosts along i, of all its rows, of its columns with their ghosts along
-// j, and of all nodes without corners. The rows of the tile are stored first.
+// j, and of all nodes with the places of corners.
 constexpr int march_row = HX_TILE_I + 2 * split_reach;
 constexpr int march_rows = march_row * HX_TILE_J;
 constexpr int march_columns = HX_TILE_I * HX_TILE_J + 2 * split_reach * HX_TILE_I;
-constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
+constexpr int march_nodes = march_row * HX_TILE_J + 2 * split_reach * march_row;
 // Numbers kept of a passed node; of a plane, with the areas along i and j; of a block: two planes, and the passed
 // nodes.
 constexpr int march_passed = split_variables + 3;
@@ -73,7 +73,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     // node_at: variable v at place `at` of plane `now`; across, along: the areas along i and j there
     const auto node_at = [&](int now, int v, int at) -> real & { return memory[now * march_plane + v * march_nodes + at]; };
     const auto across = [&](int now, int d, int at) -> real & {
-        return memory[now * march_plane + split_variables * march_nodes + d * march_rows + at];
+        return memory[now * march_plane + split_variables * march_nodes + d * march_rows + at - split_reach * march_row];
     };
     const auto along = [&](int now, int d, int at) -> real & {
         return memory[now * march_plane + split_variables * march_nodes + 3 * march_rows + d * march_columns + at];
@@ -119,7 +119,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                         split_gather([&](int s, int v) { return node_at(now, v, at + s); },
                                      [&](int s, int d) { return across(now, d, at + s); }, change, found);
                     if (dj)
-                        split_gather([&](int s, int v) { return node_at(now, v, march_place(x, y + s)); },
+                        split_gather([&](int s, int v) { return node_at(now, v, at + s * march_row); },
                                      [&](int s, int d) { return along(now, d, march_column(x, y + s)); }, change, found);
                 }
                 if (dk) {

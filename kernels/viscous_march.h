@@ -6,11 +6,11 @@
 
 #if defined(HX_VISCOUS) && !defined(HX_CPU) && !HX_EDDY_FIELDS
 constexpr int flux_row = HX_TILE_I + 2 * viscous_reach;
-constexpr int flux_rows = flux_row * HX_TILE_J;
-constexpr int flux_nodes = flux_rows + 2 * viscous_reach * HX_TILE_I;
-// Planes between the one of the fluxes and the one that arrives, and numbers of a node there
+constexpr int flux_nodes = flux_row * HX_TILE_J + 2 * viscous_reach * flux_row;
+// Planes between that of the fluxes and the one that arrives. The state of the latter has one variable more than the
+// primitives, which are stored in its place.
 constexpr int flux_planes = viscous_reach + 2;
-constexpr int viscous_march_own = flux_planes * conserved_variables * flux_nodes;
+constexpr int viscous_march_own = flux_planes * gradient_variables * flux_nodes + flux_nodes;
 constexpr int viscous_march_blocks = 3;
 
 HD int flux_place(int x, int y) { return tile_place<viscous_reach>(x, y); }
@@ -22,7 +22,7 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
     BLOCK_MEMORY(memory, viscous_march_own);
     PRIVATE(real, passed, viscous_reach * gradient_variables);  // of the nodes that a thread has passed, the nearest first
     const auto node_at = [&](int plane, int v, int at) -> real & {
-        return memory[(plane * conserved_variables + v) * flux_nodes + at];
+        return memory[(v < gradient_variables ? plane * gradient_variables + v : flux_planes * gradient_variables) * flux_nodes + at];
     };
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     const long long corner = o + i + (long long)j * sj;
@@ -52,7 +52,7 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
                     for (int v = 0; v < gradient_variables; ++v) {
                         const real xi = nodal_derivative<real>([&](int s) { return node_at(place_of(0), v, at + s); }) * scale;
                         const real eta =
-                            nodal_derivative<real>([&](int s) { return node_at(place_of(0), v, flux_place(x, y + s)); }) * scale;
+                            nodal_derivative<real>([&](int s) { return node_at(place_of(0), v, at + s * flux_row); }) * scale;
                         const real zeta = nodal_derivative<real>([&](int s) {
                             return s > 0 ? node_at(place_of(s), v, at) : behind[(-s - 1) * gradient_variables + v];
                         }) * scale;
