@@ -1,7 +1,7 @@
 """The assembled right-hand side: the terms of all local blocks as an ordered list of named tasks."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -88,7 +88,7 @@ class Terms:
         reach = case.stencil.difference_reach
         self.viscous = [
             blocks.kept(
-                ("viscous", how, remote, marches := self._marches(plan, s)), (s,),
+                ("viscous", how, remote, marches := self._marches(plan, s, remote)), (s,),
                 partial(
                     viscous_plan.Viscous, blocks.program, s, reynolds, reach, remote, carried, self.viscous_first,
                     marches,
@@ -131,11 +131,14 @@ class Terms:
         if self.conservation is not None:
             self.tasks.append(self.conservation.task())
 
-    def _marches(self, plan: str, state: BlockState) -> bool:
-        """Return whether viscous fluxes of a block are computed from its state, without stored primitives: on a GPU, in
-        three directions, without a turbulence model, and if all ghosts of the block come from other blocks."""
-        conditions = [c for c in self._conditions.all if self._blocks.states[self._blocks.place[c.patch.block]] is state]
-        return plan == "fused" and min(state.size) > 1 and not state.eddy_model and not conditions
+    def _marches(self, plan: str, state: BlockState, remote: Set[str]) -> bool:
+        """Return whether the viscous fluxes of a block are computed from its state without stored primitives, by a
+        plan: on a GPU, in three directions and without a turbulence model, if the ghosts behind all faces are those of
+        blocks of this rank (`remote`: the other faces). Stored primitives would have to be as accurate."""
+        conditions = any(self._blocks.states[self._blocks.place[c.patch.block]] is state for c in self._conditions.all)
+        storage = self._blocks.configuration.storage
+        exact = storage.work == storage.real
+        return plan == "fused" and exact and min(state.size) > 1 and not (state.eddy_model or conditions or remote)
 
     def _task_list(self, case: Case) -> list[Task]:
         """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on
