@@ -173,12 +173,12 @@ HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, rea
 // The viscous fluxes through the area vector a, written to gradient_variables places with stride sv.
 template <class T>
 HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[3], stride sv, work_real *target) {
-    store_once(target, a[0] * s.xx + a[1] * s.xy + a[2] * s.xz);
-    store_once(target + sv, a[0] * s.xy + a[1] * s.yy + a[2] * s.yz);
-    store_once(target + 2 * sv, a[0] * s.xz + a[1] * s.yz + a[2] * s.zz);
-    store_once(target + 3 * sv, a[0] * s.ex + a[1] * s.ey + a[2] * s.ez);
+    store(target, a[0] * s.xx + a[1] * s.xy + a[2] * s.xz);
+    store(target + sv, a[0] * s.xy + a[1] * s.yy + a[2] * s.yz);
+    store(target + 2 * sv, a[0] * s.xz + a[1] * s.yz + a[2] * s.zz);
+    store(target + 3 * sv, a[0] * s.ex + a[1] * s.ey + a[2] * s.ez);
     for (int v = gas_gradients; v < gradient_variables; ++v)
-        store_once(target + v * sv, s.diffusivity(v - gas_gradients)
+        store(target + v * sv, s.diffusivity(v - gas_gradients)
                                         * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
 }
 
@@ -199,8 +199,8 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
     for (int v = 0; v < 3 * gradient_variables; ++v) expect_write<T>(flux + v * sv + p + sj);
     T area[3][3], gradient[gradient_variables][3], own[gradient_variables];
     for (int d = 0; d < 3; ++d)
-        for (int c = 0; c < 3; ++c) area[d][c] = load_once<T>(m + (3 * d + c) * sv + p);
-    T scale = load_once<T>(jacobian + p);
+        for (int c = 0; c < 3; ++c) area[d][c] = load<T>(m + (3 * d + c) * sv + p);
+    T scale = load<T>(jacobian + p);
     for (int v = 0; v < gradient_variables; ++v) {
         const work_real *field = w + v * sv + p;
         expect_read<T>(field + 4 * (long long)dk);

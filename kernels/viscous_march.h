@@ -11,7 +11,7 @@ constexpr int flux_nodes = flux_row * HX_TILE_J + 2 * viscous_reach * flux_row;
 // primitives, which are stored in its place.
 constexpr int flux_planes = viscous_reach + 2;
 constexpr int viscous_march_own = flux_planes * gradient_variables * flux_nodes + flux_nodes;
-constexpr int viscous_march_blocks = 3;
+constexpr int viscous_march_blocks = 2;
 
 HD int flux_place(int x, int y) { return tile_place<viscous_reach>(x, y); }
 
@@ -47,8 +47,8 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
                 if (own >= begin) {
                     real area[3][3], gradient[gradient_variables][3];
                     for (int d = 0; d < 3; ++d)
-                        for (int c = 0; c < 3; ++c) area[d][c] = load_once<real>(m + (3 * d + c) * sv + p);
-                    const real scale = load_once<real>(jacobian + p);
+                        for (int c = 0; c < 3; ++c) area[d][c] = load<real>(m + (3 * d + c) * sv + p);
+                    const real scale = load<real>(jacobian + p);
                     for (int v = 0; v < gradient_variables; ++v) {
                         const real xi = nodal_derivative<real>([&](int s) { return node_at(place_of(0), v, at + s); }) * scale;
                         const real eta =

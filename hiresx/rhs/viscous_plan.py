@@ -64,7 +64,7 @@ class Viscous:
         def flux(box: Range) -> Call:
             if marches:
                 ni, nj, n = extent(box)
-                chunk = march_chunk(n, -(-ni // TILE[0]) * -(-nj // TILE[1]), 3)
+                chunk = march_chunk(n, -(-ni // TILE[0]) * -(-nj // TILE[1]))
                 return program.call(
                     "viscous_march", (ni, nj, -(-n // chunk)), **place_of(box), n=n, chunk=chunk, sv=sv, q=s.q,
                     m=s.metrics, jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, flux=self.all_fluxes,
