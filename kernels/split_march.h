@@ -20,7 +20,7 @@ constexpr int split_march_own = 2 * march_plane + split_reach * march_passed * H
 static_assert(nodes_beside <= split_reach, "a sensor reads nodes that the split form brings");
 constexpr int split_march_blocks = sizeof(real) == 4 ? 3 : 2;
 
-HD int march_place(int x, int y) { return tile_place<split_reach>(x, y); }
+typedef TilePlane<split_reach, HX_TILE_I, HX_TILE_J> MarchTile;
 // The place of node (x, y) of a tile among its columns
 HD int march_column(int x, int y) { return (y + split_reach) * HX_TILE_I + x; }
 
@@ -84,7 +84,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     };
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
     const long long corner = o + i + (long long)j * sj;
-    const TilePlane<split_reach> tile = {i, j, ni, nj, di != 0, dj != 0};
+    const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
     if (HX_SENSORS) THREADS {
         if (counts && i == 0 && j == 0 && k == 0 && thread < 3) counts[thread] = 0;
         for (int l = begin + thread * sensed_planes; l < end; l += HX_TILE_THREADS * sensed_planes)
@@ -93,13 +93,13 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
         const bool more = l + 1 < end + behind, ghosts = l + 1 >= begin && l + 1 < end;
         THREADS {
-            const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = march_place(x, y);
+            const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = MarchTile::place(x, y);
             const bool there = i + x < ni && j + y < nj;
             const long long p = corner + x + (long long)y * sj + (long long)l * sk;
             real coming[3] = {};
             if (more) {
                 tile.bring(thread, ghosts, [&](int x, int y, bool area_i, bool area_j) {
-                    const int to = march_place(x, y);
+                    const int to = MarchTile::place(x, y);
                     const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
                     ROLLED for (int v = 0; v < gas_variables; ++v) TILE_FETCH(node_at(1 - now, v, to), q + v * sv + p);
                     ROLLED for (int d = 0; d < 3; ++d) {
@@ -177,7 +177,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
             FETCHED;
             if (more) {
                 tile.bring(thread, ghosts, [&](int x, int y, bool area_i, bool area_j) {
-                    const int to = march_place(x, y);
+                    const int to = MarchTile::place(x, y);
                     const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
                     real state[gas_variables], node[split_variables];
                     for (int v = 0; v < gas_variables; ++v) {

@@ -5,15 +5,16 @@
 #include "tile_plane.h"
 
 #if defined(HX_VISCOUS) && !defined(HX_CPU) && !HX_EDDY_FIELDS
-constexpr int flux_row = HX_TILE_I + 2 * viscous_reach;
-constexpr int flux_nodes = flux_row * HX_TILE_J + 2 * viscous_reach * flux_row;
+// Numbers of nodes: of a row of a tile with its ghosts, and of all its rows. Wide tiles make long pieces of memory.
+constexpr int flux_row = HX_WIDE_I + 2 * viscous_reach;
+constexpr int flux_nodes = flux_row * HX_WIDE_J + 2 * viscous_reach * flux_row;
 // Planes between that of the fluxes and the one that arrives. The state of the latter has one variable more than the
 // primitives, which are stored in its place.
 constexpr int flux_planes = viscous_reach + 2;
 constexpr int viscous_march_own = flux_planes * gradient_variables * flux_nodes + flux_nodes;
 constexpr int viscous_march_blocks = 2;
 
-HD int flux_place(int x, int y) { return tile_place<viscous_reach>(x, y); }
+typedef TilePlane<viscous_reach, HX_WIDE_I, HX_WIDE_J> FluxTile;
 
 // Marches along columns of n nodes, in chunks of `chunk`, in blocks with three directions. flux: as for viscous_flux
 TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, int chunk, stride sv,
@@ -26,18 +27,18 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
     };
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     const long long corner = o + i + (long long)j * sj;
-    const TilePlane<viscous_reach> tile = {i, j, ni, nj, true, true};
+    const FluxTile tile = {i, j, ni, nj, true, true};
     for (int l = begin - viscous_reach, next = 0; l <= end + viscous_reach; ++l) {
         // plane l arrives; fluxes are those of plane `own`, which lies `viscous_reach` planes behind the last one there
         const int own = l - 1 - viscous_reach;
         const auto place_of = [&](int s) { return next + 1 + s < flux_planes ? next + 1 + s : next + 1 + s - flux_planes; };
         const bool more = l < end + viscous_reach;
         THREADS {
-            const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = flux_place(x, y);
+            const int x = thread % HX_WIDE_I, y = thread / HX_WIDE_I, at = FluxTile::place(x, y);
             if (more)
                 tile.bring(thread, l >= begin && l < end, [&](int x, int y, bool, bool) {
                     const long long p = corner + x + (long long)y * sj + (long long)l * sk;
-                    for (int v = 0; v < conserved_variables; ++v) TILE_FETCH(node_at(next, v, flux_place(x, y)), q + v * sv + p);
+                    for (int v = 0; v < conserved_variables; ++v) TILE_FETCH(node_at(next, v, FluxTile::place(x, y)), q + v * sv + p);
                 });
             if (i + x < ni && j + y < nj && own >= begin - viscous_reach && own < end) {
                 const long long p = corner + x + (long long)y * sj + (long long)own * sk;
@@ -70,7 +71,7 @@ TILE_KERNEL(viscous_march, int i, int j, int k, int o, int sj, int sk, int n, in
             FETCHED;
             if (more)
                 tile.bring(thread, l >= begin && l < end, [&](int x, int y, bool, bool) {
-                    const int to = flux_place(x, y);
+                    const int to = FluxTile::place(x, y);
                     real state[conserved_variables], w[gradient_variables];
                     for (int v = 0; v < conserved_variables; ++v) {
                         TILE_ARRIVE(node_at(next, v, to), q + v * sv + (corner + x + (long long)y * sj + (long long)l * sk));

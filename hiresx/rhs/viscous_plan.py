@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.device.wrappers import TILE
+from hiresx.device.wrappers import tile
 from hiresx.equations import DIRECTIONS
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.grid.blocks import FACES, Range
@@ -64,7 +64,8 @@ class Viscous:
         def flux(box: Range) -> Call:
             if marches:
                 ni, nj, n = extent(box)
-                chunk = march_chunk(n, -(-ni // TILE[0]) * -(-nj // TILE[1]))
+                width, height = tile("viscous_march")
+                chunk = march_chunk(n, -(-ni // width) * -(-nj // height))
                 return program.call(
                     "viscous_march", (ni, nj, -(-n // chunk)), **place_of(box), n=n, chunk=chunk, sv=sv, q=s.q,
                     m=s.metrics, jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, flux=self.all_fluxes,
