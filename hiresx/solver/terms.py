@@ -11,6 +11,7 @@ from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
 from hiresx.device.state import BlockState
+from hiresx.device.wrappers import dynamic_shared_memory
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous_plan
 from hiresx.rhs.axisymmetric import Axisymmetric
@@ -134,11 +135,14 @@ class Terms:
     def _marches(self, plan: str, state: BlockState, remote: Set[str]) -> bool:
         """Return whether the viscous fluxes of a block are computed from its state without stored primitives, by a
         plan: on a GPU, in three directions and without a turbulence model, if the ghosts behind all faces are those of
-        blocks of this rank (`remote`: the other faces). Stored primitives would have to be as accurate."""
-        conditions = any(self._blocks.states[self._blocks.place[c.patch.block]] is state for c in self._conditions.all)
-        storage = self._blocks.configuration.storage
-        exact = storage.work == storage.real
-        return plan == "fused" and exact and min(state.size) > 1 and not (state.eddy_model or conditions or remote)
+        blocks of this rank (`remote`: the other faces). Stored primitives would have to be as accurate, and the shared
+        memory that the kernel needs must be there."""
+        blocks, storage = self._blocks, self._blocks.configuration.storage
+        if plan != "fused" or min(state.size) == 1 or state.eddy_model or remote or storage.work != storage.real:
+            return False
+        conditions = any(blocks.states[blocks.place[c.patch.block]] is state for c in self._conditions.all)
+        needed = dynamic_shared_memory(blocks.program.signatures["viscous_march"], storage.real)
+        return not conditions and needed <= getattr(blocks.backend, "block_memory", 0)
 
     def _task_list(self, case: Case) -> list[Task]:
         """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on
