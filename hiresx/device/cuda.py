@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.base import optional
-from hiresx.device import nvrtc
+from hiresx.device import nvrtc, wrappers
 from hiresx.device.arguments import (
     CHUNK,
     check_array,
@@ -30,16 +30,7 @@ from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.graphs import Graph
-from hiresx.device.wrappers import (
-    BLOCK,
-    LARGE_MEMORY,
-    OLDER_MEMORY,
-    Shape,
-    dynamic_shared_memory,
-    find_signature,
-    generate,
-    kernel_shape,
-)
+from hiresx.device.wrappers import BLOCK, Shape, dynamic_shared_memory, find_signature, generate, kernel_shape
 from hiresx.errors import HiresxError
 from hiresx.topology.libcuda import Driver
 from hiresx.topology.machine import address
@@ -398,7 +389,7 @@ class CudaBackend:
         self._cupy = cupy
         self._capability = int(gpu.compute_capability)
         # Bytes of shared memory that every GPU of this generation gives a block of threads.
-        self.block_memory = LARGE_MEMORY if self._capability >= 80 else OLDER_MEMORY
+        self.block_memory = wrappers.LARGE_MEMORY if self._capability >= 80 else wrappers.OLDER_MEMORY
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:
