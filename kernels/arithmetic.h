@@ -49,10 +49,11 @@ void free(void *) noexcept;
 // kernel.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // Declares the work of a block of HX_TILE_THREADS threads, for GPUs only, on a tile of HX_TILE_I by HX_TILE_J of ni by
-// nj nodes. (i, j) is the first node of the tile, k the number of a chunk of the nodes along k. The threads synchronise
-// after every THREADS { ... }. They share the array BLOCK_MEMORY(name, <kernel>_own) of <kernel>_own reals. Each thread
-// keeps MINE(name)[0], MINE(name)[1], ..., declared by PRIVATE(type, name, count), in registers. A constant
-// <kernel>_blocks is the number of blocks that a multiprocessor should hold.
+// nj nodes (HX_WIDE_I by HX_WIDE_J for the kernels that wrappers.py calls wide). (i, j) is the first node of the tile, k
+// the number of a chunk of the nodes along k. The threads synchronise after every THREADS { ... }. They share the array
+// BLOCK_MEMORY(name, <kernel>_own) of <kernel>_own reals. Each thread keeps MINE(name)[0], MINE(name)[1], ..., declared
+// by PRIVATE(type, name, count), in registers. A constant <kernel>_blocks is the number of blocks that a multiprocessor
+// should hold.
 #define TILE_KERNEL(name, ...) HD void name##_tile(int ni, int nj, __VA_ARGS__)
 // Declares a point kernel for GPUs whose point is a grid line or a part of one. It uses many registers. For further
 // data OWN_MEMORY(type, name, count) gives each thread `count` numbers on the chip: OWN(name, 0), OWN(name, 1), .... If

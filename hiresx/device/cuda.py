@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.base import optional
-from hiresx.device import nvrtc
+from hiresx.device import nvrtc, wrappers
 from hiresx.device.arguments import (
     CHUNK,
     check_array,
@@ -388,6 +388,8 @@ class CudaBackend:
             raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.HINT) from error
         self._cupy = cupy
         self._capability = int(gpu.compute_capability)
+        # Bytes of shared memory that every GPU of this generation gives a block of threads.
+        self.block_memory = wrappers.LARGE_MEMORY if self._capability >= 80 else wrappers.OLDER_MEMORY
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:

@@ -42,7 +42,7 @@ INTEGERS = {
 # Kernels that process lines in chunks: along k those across i.
 LINES = {
     "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
-    "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2], "march": SIZE[2]},
+    "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
     # along i and k in 4 x 2 lanes
     "average_lines": {
         "width": 4, "height": SIZE[1], "depth": 2, "end_i": SIZE[0], "end_j": SIZE[1], "end_k": SIZE[2],

@@ -60,7 +60,14 @@ def test_every_kernel_compiles(architecture):
     assert entry["configuration"] == {"viscosity": "sutherland", "inviscid": "hybrid", "sensor": "jump"}
     others = "scalar|entropic|transported|^(source|face_formula|strain_rate|germano|dynamic_coefficient|h_correction)$"
     left_out = {name for name in found if re.search(others, name)}
-    of_hybrid = {"shock_sensor", "split_face_mass", "split_march", "split_numerical_flux"}
+    of_hybrid = {
+        "list_segments",
+        "shock_sensor",
+        "split_face_mass",
+        "split_march",
+        "split_numerical_flux",
+        "sweep_segments",
+    }
     compiled = sorted(found.keys() - left_out)
     assert [kernel["kernel"] for kernel in entry["kernels"]] == compiled and left_out
     made = [[generate_part(chosen, "cuda", part) for part in parts(chosen)] for chosen in (plain, hybrid)]
