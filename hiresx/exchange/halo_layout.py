@@ -105,7 +105,10 @@ class HaloLayout:
         that of the connected face for the array that receives, and `donor_direction` for the one that gives."""
         if not self.local:
             return CopiedBoxes.none()
-        ends = [(DIRECTIONS * e.block + e.direction, DIRECTIONS * e.donor + e.donor_direction) for e in self.local]
+        ends = []
+        for e in self.local:
+            assert e.donor is not None and e.block is not None
+            ends.append((DIRECTIONS * e.block + e.direction, DIRECTIONS * e.donor + e.donor_direction))
         boxes = [(*e.ghosts, *e.donors) for e in self.local]  # one at each end
         sizes = np.array([to.sizes for to, _ in boxes])
         first = np.array([[box.first for box in both] for both in boxes])

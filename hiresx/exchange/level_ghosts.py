@@ -253,14 +253,14 @@ class UnderFiner:
         first, steps = (np.concatenate(of, axis=1) for of in zip(*((p.first, p.steps) for p in pairs), strict=True))
         boxes = CopiedBoxes(ends, sizes, first, steps, np.ones(len(sizes), int))
         arrays = {n: [*self._arrays(n)] for n in np.unique(ends).tolist()}
-        return [
-            call
-            for turn, (_, variables) in enumerate(arrays[here[0].block])
-            for call in boxes.calls(
-                self._backend, self._program, "copy_halo", variables, lambda n, turn=turn: arrays[n][turn][0],
+
+        def calls(turn: int, variables: int) -> list[Call]:
+            return boxes.calls(
+                self._backend, self._program, "copy_halo", variables, lambda n: arrays[n][turn][0],
                 lambda n: self._states[n].variable_stride,
-            )
-        ]  # fmt: skip
+            )  # fmt: skip
+
+        return [call for turn, (_, width) in enumerate(arrays[here[0].block]) for call in calls(turn, width)]
 
     def _messages(
         self, found: Sequence[Injection], owner: Sequence[int], rank: int, ends: Callable[[Injection], tuple[int, int]]

@@ -64,7 +64,8 @@ class HandOver:
         # The system and the solver refer to each other.
         vars(solver.system).clear()
         kept = set(reused.states.values())
-        self._unused = [ref(solver), *(ref(state) for state in solver.states if state not in kept)]
+        unused: list[Any] = [solver, *(state for state in solver.states if state not in kept)]
+        self._unused = [ref(one) for one in unused]
 
     def free(self) -> None:
         """Free the memory of the previous solver, to which no other object may refer any more. Python has freed it

@@ -115,9 +115,9 @@ class WatchedSurface:
             return
         of = (solver.states[piece.state] for piece in pieces)
         keys = [piece.key for piece in pieces]
-        make = partial(_Nodes, solver, pieces)
+        join = partial(_Nodes, solver, pieces)
         # While tiles change, nodes of blocks that stay are joined once.
-        joined = make() if None in keys else solver.kept(("joined", *keys), tuple(dict.fromkeys(of)), make)
+        joined = join() if None in keys else solver.kept(("joined", *keys), tuple(dict.fromkeys(of)), join)
         counts = [piece.n for piece in pieces]
         group = np.repeat([piece.group for piece in pieces], counts)
         self.states = np.repeat([piece.state for piece in pieces], counts)
