@@ -3,7 +3,7 @@ computes them (kernels/face_flow.h)."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -270,9 +270,9 @@ class WatchedSurface:
 
 class _Piece:
     """The n nodes of `nodes` in the `box` of one part. `state`: the number of the part. `places` (rows, n): the indexes
-    into the padded array. `area` (3, n): the outward area vectors. Two further arrays are for gradients. `factors`
-    (tangents, nodes, n): the weights of the derivatives along the face. `slopes` (1 + tangents, 3, n): the factors of
-    the derivatives inwards and along the face in the derivatives with respect to x, y, z."""
+    into the padded array. Two further arrays are for gradients. `factors` (tangents, nodes, n): the weights of the
+    derivatives along the face. `slopes` (1 + tangents, 3, n): the factors of the derivatives inwards and along the face
+    in the derivatives with respect to x, y, z."""
 
     state: int
 
@@ -307,11 +307,11 @@ class _Piece:
         outward = side(nodes.face)
         radius = self.radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
         shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
-        area = outward * at(state.areas[d])
-        if nodes.areas is not None:
-            given = nodes.areas[:, *here][:, *chosen.T]
-            area = np.where(np.isfinite(given), given, area)
-        self.area, self.signs = area * shares, np.sign(shares)
+        # A GPU copies the areas of all pieces before the host waits for the first.
+        self._copied = solver.backend.fetch(state.interior(state.areas[d])[around])
+        self._within, self._shares = within, outward * shares
+        self._given = None if nodes.areas is None else nodes.areas[:, *here][:, *chosen.T] * shares
+        self.signs = np.sign(shares)
         # 1/y of axisymmetric flow; zero on the axis, where there is no area
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved
@@ -329,6 +329,13 @@ class _Piece:
             self.slopes = np.stack(slopes)
             self.factors = np.stack(factors) if factors else np.zeros((0, DIFFERENCE_NODES, self.n))
         self.places = np.stack(places)
+
+    @cached_property
+    def area(self) -> np.ndarray:
+        """The outward area vectors (3, n)."""
+        area = self._copied().astype(np.float64)[self._within] * self._shares
+        del self._copied  # frees the memory of the host
+        return area if self._given is None else np.where(np.isfinite(self._given), self._given, area)
 
 
 class _Nodes:
