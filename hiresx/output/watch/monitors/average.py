@@ -158,7 +158,7 @@ class AverageMonitor(Attachment):
             self._launch = solver.program.prepare(self._calls(solver))
         self._weight = {kind: before + weight for kind, before in self._weight.items()}
         shares = np.array([weight / total for total in self._weight.values()])
-        solver.backend.copy(self._shares, solver.backend.to_device(shares))
+        solver.backend.write(self._shares, shares)
         self._launch()
 
     def _calls(self, solver: Solver) -> list[Call]:
