@@ -73,6 +73,18 @@ class NoSlip(FaceCondition):
         (n2, n1), evaluated at the time of the last `move`; None if the case gives no heat flux."""
         return self._heat
 
+    @property
+    def rests(self) -> bool:
+        """Whether the gas at this wall is at rest: the wall does not move, and no gas passes it."""
+        return not any(self._wall.values()) and self._gas["blown"] is None
+
+    @property
+    def own_velocity(self) -> dict[str, Any]:
+        """The arguments, by name, from which kernels compute the velocity of the gas at this wall alone, also where it
+        meets other walls (`gas_at_wall` of kernels/wall_velocity.h)."""
+        gas = {name: value for name, value in self._gas.items() if name != "n1"}
+        return gas | {"m": self.state.areas[self._direction], "sv": self.state.variable_stride}
+
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
         """Store the weights `found` by which this wall sets nodes on edges and corners that it shares with other
         no-slip walls. `walls`: a mask [k, j, i] over the nodes of the block, true on the no-slip walls that lie on

@@ -204,12 +204,13 @@ def test_column_extrema(backend):
 def test_column_energy(backend, viscosity, height, pieces):
     """Of up to three pieces together, each takes every so manyth node."""
     rows = {"height": height, "columns": len(pieces) * NI * NK, "nodes": NJ, "rows": NK, "together": 3}
+    steps = dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True))
     (s, q), (m, jacobian) = states(), geometry()
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
     partial = np.zeros((7, len(pieces), NK, NI))
     program(backend, SMALL if viscosity == "none" else alone.VISCOUS, viscosity=viscosity).launch(
-        "column_energy", (NI, len(pieces), NK), **alone.PLACE,
-        **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)), **ALONG_J | rows, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
+        "column_energy", (NI, len(pieces), NK), **alone.PLACE, **steps,
+        **ALONG_J | rows, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
     )  # fmt: skip
     g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
     curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
