@@ -86,8 +86,8 @@ LEVELS: dict[str, dict[str, Any]] = {
     for kind in ("", "flux_", "field_")
     for part in ("layers", "shares")
 }
-# Faces in three dimensions: a node, the four behind it and seven along each tangent; the numbers of their nodes there and
-# in a wall.
+# Faces in three dimensions: a node, the four behind it and seven along each tangent. Numbers of the nodes of a wall, in
+# the list of all nodes and in the wall.
 _PLACES = np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32)
 _OF_WALL = {
     name: np.random.default_rng(seed).permutation(SIZE[0]).astype(np.int32)

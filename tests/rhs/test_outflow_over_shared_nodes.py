@@ -5,7 +5,8 @@ import pytest
 from test_outflow import OUTFLOW, P, case, far, vortex
 
 from hiresx import Simulation
-from hiresx.grid import Block, Grid, build, matched_connections
+from hiresx.grid import Block, Connection, Grid, build, matched_connections
+from hiresx.grid.blocks import face_range
 from hiresx.grid.shared_nodes import repeated_nodes
 from hiresx.rhs import outflow
 
@@ -42,3 +43,20 @@ def test_shared_nodes_are_found_once(monkeypatch):
     monkeypatch.setattr(outflow, "repeated_nodes", lambda *given: calls.append(repeated_nodes(*given)) or calls[-1])
     Simulation(spec, "cpu", initial=vortex(0.3, y0=3.0), grid=Grid(pieces, matched_connections(pieces)))
     assert len(calls) == 1 and [len(found) for found in calls[0]] == [0, 21]
+
+
+def test_the_last_nodes_of_a_period_do_not_count():
+    """They lie farther from the mean place than the others: with them the distance was larger by 19 %."""
+    n, period = 9, 2.0
+    x, y = np.meshgrid(np.linspace(0, period, n + 1), np.linspace(0, 1, 7))
+    plain, repeating = (
+        Block("period", *(np.ascontiguousarray(c[None, :, :last]) for c in (x, y, 0 * x))) for last in (n, n + 1)
+    )
+    seam = [
+        Connection(0, face, face_range(face, repeating.size), 0, offset=(step * n, 0, 0),
+                   translation=(-step * period, 0, 0))
+        for face, step in (("imin", 1), ("imax", -1))
+    ]  # fmt: skip
+    wanted = outflow.radius(Grid([plain], period={"i": (period, 0.0, 0.0)}))
+    assert wanted == pytest.approx(np.hypot(period * (n - 1) / n, 1) / 2, rel=1e-14)
+    assert outflow.radius(Grid([repeating], seam)) == pytest.approx(wanted, rel=1e-14)
