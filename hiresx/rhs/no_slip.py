@@ -60,6 +60,8 @@ class NoSlip(FaceCondition):
         self._takers = takers(state, patch, cut)
         count = self.extent[0] * self.extent[1]
         self._corner: dict[str, Any] = {"corner": None, "inward": None}
+        # for each node whether another no-slip wall has it, too
+        self.meets = np.zeros(count, bool)
         self._count = {"count": count}
 
     @property
@@ -92,6 +94,7 @@ class NoSlip(FaceCondition):
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}
+        self.meets = found.walls.ravel() > 1
         near = self._backend.to_host(self._along["near"]).copy()
         self._along["near"] = put(apart_from_walls(near, self.patch, walls).astype(real))
 
