@@ -284,6 +284,15 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
     return found
 
 
+def symmetry_of(block: Block, patch: "Patch") -> Motion | None:
+    """Return the reflection about the plane of symmetry `patch`, a boundary patch of `block`; None if its nodes lie on
+    no plane, or on more than one."""
+    normal, point = plane_of(face_nodes(block, patch), block.rounding)
+    if normal is None or point is None:
+        return None
+    return reflection(np.pad(normal, (0, 3 - len(normal))), float(point @ normal))
+
+
 def edges_at_no_slip_walls(whole: "Decomposition", patch: "Patch") -> list[Range]:
     """Return the half-open index ranges (i, j, k) of the nodes that a boundary patch shares with no-slip walls on other
     faces of the same block. `patch`: nodes of a block face with one boundary condition. `whole`: the decomposition that
