@@ -18,7 +18,7 @@ import numpy as np
 
 from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
-from hiresx.decomposition.oblique_walls import symmetry_of
+from hiresx.decomposition.oblique_walls import mirrors, symmetry_of
 from hiresx.decomposition.quadrature import REACH, corrections
 from hiresx.decomposition.wall_edges import Image, edges, nodes_beyond
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH
@@ -89,15 +89,18 @@ class Walls:
         for patch in decomposition.patches if decomposition.levels is not None else ():
             if patch.condition.type == PATCHED:
                 self._level_ends.setdefault((patch.block, patch.face), []).append(patch.range)
-        # the planes of symmetry that walls meet, and the reflections about them
+        # The planes of symmetry that walls meet, the reflections about them, and the faces on planes behind which the
+        # coordinates of the grid are mirror images.
         self._planes: dict[Place, list[Range]] = {}
         images: dict[int, list[Image]] = {}
+        mirrored: set[Place] = set()
         for patch in decomposition.patches:
             if patch.condition.type == "symmetry" and any(b == patch.block for b, _ in walls):
                 plane = symmetry_of(decomposition.blocks[patch.block], patch)
                 if plane is not None:
                     self._planes.setdefault((patch.block, patch.face), []).append(patch.range)
                     images.setdefault(patch.block, []).append((patch.face, plane))
+                    mirrored |= {(patch.block, patch.face)} if mirrors(decomposition, patch) else set()
         self._lines: dict[tuple[Place, int], _Lines] = {}
         self._runs: list[_Run] = []
         for place, mask in walls.items():
@@ -111,7 +114,11 @@ class Walls:
             self._lines[run.place, run.along].add(
                 run,
                 (self._slopes_beyond(links, n, False), self._slopes_beyond(links, n, True)),
-                (links.get((n, False)) == _End(n, False, True), links.get((n, True)) == _End(n, True, True)),
+                [
+                    links.get((n, upper)) == _End(n, upper, True)
+                    and (run.place[0], FACES[2 * run.along + upper]) not in mirrored
+                    for upper in (False, True)
+                ],
             )
             for n, run in enumerate(self._runs)
         ]
@@ -209,9 +216,9 @@ class _Lines:
         self.tangents = np.stack([central, central])
         self._held = np.zeros(shape, dtype=bool)
 
-    def add(self, run: _Run, beyond: tuple[int, int], mirrored: tuple[bool, bool]) -> np.ndarray:
-        """Add the nodes of a run, beyond whose ends its line has so many nodes. `mirrored`: whether these are mirror
-        images, which the metrics of the grid do not contain. Returns the sides of the nodes (n,)."""
+    def add(self, run: _Run, beyond: tuple[int, int], images: Sequence[bool]) -> np.ndarray:
+        """Add the nodes of a run, beyond whose ends its line has so many nodes. `images`: whether these are mirror
+        images in place of which the metrics of the grid have other nodes. Returns the sides of the nodes (n,)."""
         first, last = run.first - beyond[0], run.last + beyond[1]
         width = min(DIFFERENCE_NODES, last - first)
         nodes = np.arange(run.first, run.last)
@@ -223,8 +230,8 @@ class _Lines:
                 row = self._nodes[:, run.line, _AROUND + start : _AROUND + start + width]
                 self.tangents[other, :, run.line, m] = row @ _derivative(width, m - start)
                 self.near[at] = True
-            self.near[at] |= mirrored[0] and m - DIFFERENCE_REACH < run.first
-            self.near[at] |= mirrored[1] and m + DIFFERENCE_REACH >= run.last
+            self.near[at] |= images[0] and m - DIFFERENCE_REACH < run.first
+            self.near[at] |= images[1] and m + DIFFERENCE_REACH >= run.last
         return sides
 
 
