@@ -171,10 +171,10 @@ class WatchedSurface:
         calls: list[Call] = []
         put, sizes = self._solver.backend.to_device, self._solver.backend.to_device(self.sizes)
         rest = all(wall.rests for wall in self._solver.conditions if isinstance(wall, NoSlip))
-        for wall, nodes, mine in () if rest else self._no_slip:
-            if (met := wall.meets[nodes]).any():
+        for one, nodes, mine in () if rest else self._no_slip:
+            if (met := one.meets[nodes]).any():
                 which = {"mine": put(mine[met].astype(np.int32)), "of_wall": put(nodes[met].astype(np.int32))}
-                given = wall.own_velocity | {key: common[key] for key in ("count", "places", "flow")}
+                given = one.own_velocity | {key: common[key] for key in ("count", "places", "flow")}
                 calls.append(self._solver.program.call("face_velocity", (int(met.sum()), 1, 1), **given, **which))
         # at walls without a given temperature the scheme sets the heat in the viscous flux, and computes no derivative
         # of temperature
