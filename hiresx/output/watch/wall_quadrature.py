@@ -96,10 +96,10 @@ class Walls:
         mirrored: set[Place] = set()
         for patch in decomposition.patches:
             if patch.condition.type == "symmetry" and any(b == patch.block for b, _ in walls):
-                plane = symmetry_of(decomposition.blocks[patch.block], patch)
-                if plane is not None:
+                symmetry = symmetry_of(decomposition.blocks[patch.block], patch)
+                if symmetry is not None:
                     self._planes.setdefault((patch.block, patch.face), []).append(patch.range)
-                    images.setdefault(patch.block, []).append((patch.face, plane))
+                    images.setdefault(patch.block, []).append((patch.face, symmetry[1]))
                     mirrored |= {(patch.block, patch.face)} if mirrors(decomposition, patch) else set()
         self._lines: dict[tuple[Place, int], _Lines] = {}
         self._runs: list[_Run] = []
