@@ -120,17 +120,14 @@ KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, 
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2
 // (the last three divided by Re_c), p div u, (div u)^2, and with a turbulence model tau_ij du_i/dx_j of its eddy
 // viscosity. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk: strides of the derivatives, as in
-// viscous_flux. Of `together` pieces (fewer at the end of the column) each takes every together-th node, so that the
-// rows that the threads of a block read at a time are adjacent, and their stencils overlap in the L1 cache.
-VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
-              int together, int nodes, int rows, int columns, int width, stride sv, const_state_field<gas_variables> q,
+// viscous_flux.
+VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height, int nodes,
+              int rows, int columns, int width, stride sv, const_state_field<gas_variables> q,
               const_work_field<gas_gradients> w, const_work_field<9> m, const_work_field<1> jacobian,
               const_field<1> weight, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, real *partial) {
     T sum[7 + HX_EDDY_FIELDS];
     for (int v = 0; v < 7 + HX_EDDY_FIELDS; ++v) sum[v] = T(real(0));
-    const int first = j / together * together, left = (nodes + height - 1) / height - first;
-    const int apart = left < together ? left : together;
-    for (int n = 0, l = first * height + j - first; n < height && l < nodes; ++n, l += apart) {
+    for (int l = j * height; l < nodes && l < (j + 1) * height; ++l) {
         const long long p = o + i + (long long)l * sj + (long long)k * sk;
         T g[3][3], scale = load<T>(jacobian + p);
         for (int v = 0; v < 3; ++v) {

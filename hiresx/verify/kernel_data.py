@@ -105,8 +105,7 @@ WATCHED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Columns in two pieces, and the remainder of them.
 TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
-PIECES = dict.fromkeys(("column_totals", "column_extrema", "column_places"), TWO) | {
-    "column_energy": TWO | {"together": 2},
+PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
     "extreme_bounds": {"parts": 2, "counts": np.array([32, 5], np.int32)},
     "least_numbers": {"columns": TWO["columns"], "rows": SIZE[2], "nowhere": 1e6},
 }

@@ -156,8 +156,8 @@ def test_time_step_and_dissipation_know_it():
     weight, w = alone.random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], alone.temperature(s)])
     sums = np.zeros((8, NK, NI))
     there.launch(
-        "column_energy", (NI, 1, NK), **flow, **ALONG, height=NJ, together=1, nodes=NJ, rows=NK, columns=NK * NI,
-        width=NI, w=w, weight=weight, partial=sums,
+        "column_energy", (NI, 1, NK), **flow, **ALONG, height=NJ, nodes=NJ, rows=NK, columns=NK * NI, width=NI, w=w,
+        weight=weight, partial=sums,
     )  # fmt: skip
     g = np.stack([alone.gradient(c, m, jacobian) for c in s[1:4]])
     dilatation = g[0, 0] + g[1, 1] + g[2, 2]

@@ -197,20 +197,14 @@ def test_column_extrema(backend):
     np.testing.assert_array_equal(numbers, np.stack([columns[:, t::6].min(axis=1) for t in range(6)], axis=1))
 
 
-@pytest.mark.parametrize(
-    ("viscosity", "height", "pieces"),
-    [("none", 2, [[0, 3], [1, 4], [2, 5], [6]]), ("sutherland", 4, [[0, 2, 4, 6], [1, 3, 5]])],
-)
-def test_column_energy(backend, viscosity, height, pieces):
-    """Of up to three pieces together, each takes every so manyth node."""
-    rows = {"height": height, "columns": len(pieces) * NI * NK, "nodes": NJ, "rows": NK, "together": 3}
-    steps = dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True))
+@pytest.mark.parametrize("viscosity", ["none", "sutherland"])
+def test_column_energy(backend, viscosity):
     (s, q), (m, jacobian) = states(), geometry()
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
-    partial = np.zeros((7, len(pieces), NK, NI))
+    partial = np.zeros((7, PIECES, NK, NI))
     program(backend, SMALL if viscosity == "none" else alone.VISCOUS, viscosity=viscosity).launch(
-        "column_energy", (NI, len(pieces), NK), **alone.PLACE, **steps,
-        **ALONG_J | rows, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
+        "column_energy", (NI, PIECES, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
+        **IN_PIECES, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
     )  # fmt: skip
     g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
     curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
@@ -222,8 +216,7 @@ def test_column_energy(backend, viscosity, height, pieces):
         0.5 * rho * inside(np.sum(s[1:4] ** 2, axis=0)), 0.5 * rho * turning, mu * np.sum(stress * g, axis=(0, 1)),
         mu * turning, mu * 4 / 3 * dilatation**2, p * dilatation, dilatation**2,
     ]  # fmt: skip
-    of_nodes = inside(weight) * np.stack(wanted)
-    wanted = np.stack([of_nodes[:, :, piece].sum(axis=2) for piece in pieces], axis=1)
+    wanted = by_piece(inside(weight) * np.stack(wanted))
     for n in range(7):
         np.testing.assert_allclose(partial[n], wanted[n], rtol=0, atol=1e-12 * (abs(wanted[n]).max() + 1e-300))
 

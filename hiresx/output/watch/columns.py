@@ -16,8 +16,6 @@ from hiresx.solver import Solver
 
 # Number of nodes of a column that one thread sums: small enough that a GPU has work for all its threads.
 HEIGHT = 16
-# Number of pieces of a column whose threads visit nodes beside each other, in sums of derivatives.
-TOGETHER = 4
 # Number of threads that add the sums of all columns, with at least FEWEST each; and the number of sums of each quantity
 # that remain for the host.
 THREADS, FEWEST, LANES = 2048, 16, 32

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
 from hiresx.device.interface import Calls
-from hiresx.output.watch.columns import TOGETHER, ColumnSums, all_volumes, level_weights, pad
+from hiresx.output.watch.columns import ColumnSums, all_volumes, level_weights, pad
 from hiresx.output.watch.device_samples import DeviceMonitor
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
@@ -69,7 +69,7 @@ class KineticEnergyMonitor(DeviceMonitor):
         self._before: tuple[float, float, float] | None = None
         velocities = self._velocities = Velocities(solver)
         self._arguments = [
-            velocities.arguments(state) | {"weight": volume, "together": TOGETHER}
+            velocities.arguments(state) | {"weight": volume}
             for state, volume in zip(solver.states, volumes_of, strict=True)
         ]
         self._energy = ColumnSums(solver, len(self._sums))
