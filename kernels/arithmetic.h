@@ -13,18 +13,12 @@
 #define HX_CPU
 #endif
 #endif
-// Attributes of long point functions that are called from several places. Inlined copies of them take most of the
-// compilation time. HD_APART: on a CPU one function that is not inlined. HD_LONG: inlined, since packs are then faster,
-// unless HX_FEW_COPIES asks for a program that compiles sooner.
+// Attribute of a long point function that is called from several places. On a CPU it is not inlined, since its copies
+// would take most of the compilation time.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HD_APART HD
 #else
 #define HD_APART static __attribute__((noinline))
-#endif
-#ifdef HX_FEW_COPIES
-#define HD_LONG HD_APART
-#else
-#define HD_LONG HD
 #endif
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 // The C functions that kernels call are declared here. A compiler takes as long to parse <cmath> as to compile a small
@@ -264,4 +258,10 @@ template <class T> HD void expect_write(const real *) {}
 
 #ifdef HX_CPU
 #include "packs.h"
+#endif
+// A program that is to compile soon is asked for by HX_FEW_COPIES. It leaves it to the compiler which functions of the
+// headers that follow are inlined.
+#ifdef HX_FEW_COPIES
+#undef HD
+#define HD inline
 #endif

@@ -291,7 +291,7 @@ class Simulation(AdaptedRun):
 
     def _remarks_on_step(self) -> list[str]:
         """Return remarks on the time step. Collective."""
-        if self.begun or self.case.time.dt is None:
+        if self.begun or (self.case.time.dt is None and not self.case.sponge):
             return []
         return remarks_on_step(self.case, *map(float, self.solver.step_size.radii()))
 
