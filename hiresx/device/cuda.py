@@ -485,6 +485,12 @@ class CudaBackend:
         """Copy the array `source` into `destination`. Both are on the GPU and have the same type and shape."""
         self._cupy.copyto(destination, source, casting="no")
 
+    def write(self, destination: Any, source: np.ndarray[Any, Any]) -> None:
+        """Copy the few numbers of the NumPy array `source` into the CuPy array `destination` of the same type and
+        shape, after all kernels launched before. The call does not wait for these, since CUDA takes up the numbers at
+        once from memory that is not page-locked."""
+        destination.set(source, stream=self._stream)
+
     def synchronize(self) -> None:
         """Wait until all work launched on the GPU is done."""
         self._stream.synchronize()

@@ -37,18 +37,22 @@ SIGMA, STRONGER = 0.05, 10
 
 def radius(grid: Grid) -> float:
     """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
-    nodes. Coincident nodes are counted once."""
-    total, count = np.zeros(3), 0
+    nodes. Of nodes that coincide, also across a periodic connection, only the first one counts."""
     repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
-    for block, twice in zip(grid.blocks, repeated, strict=True):
-        first = 0
-        for nodes in _nodes_of(block):
-            again = twice[(twice >= first) & (twice < first + nodes.shape[1])] - first
-            total += nodes.sum(axis=1) - nodes[:, again].sum(axis=1)
-            count += nodes.shape[1] - len(again)
-            first += nodes.shape[1]
+
+    def nodes_once() -> Iterator[np.ndarray]:
+        for block, twice in zip(grid.blocks, repeated, strict=True):
+            first = 0
+            for nodes in _nodes_of(block):
+                last = first + nodes.shape[1]
+                yield np.delete(nodes, twice[(twice >= first) & (twice < last)] - first, axis=1)
+                first = last
+
+    total, count = np.zeros(3), 0
+    for nodes in nodes_once():
+        total, count = total + nodes.sum(axis=1), count + nodes.shape[1]
     centre = total[:, None] / count
-    return max(float(np.linalg.norm(n - centre, axis=0).max()) for block in grid.blocks for n in _nodes_of(block))
+    return max(float(np.linalg.norm(nodes - centre, axis=0).max(initial=0.0)) for nodes in nodes_once())
 
 
 def _nodes_of(block: Block) -> Iterator[np.ndarray]:

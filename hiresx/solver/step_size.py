@@ -121,9 +121,8 @@ class StepSize:
         """Set the time step on the device to `dt` (in L / c_ref), unless each node has its own."""
         if dt == self._on_device or self._blocks.layout.local_steps:
             return
-        value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
         for state in self._blocks.states[:1]:  # all blocks have the same step
-            self._blocks.backend.copy(state.dt, value)
+            self._blocks.backend.write(state.dt, np.full(1, dt, self._blocks.configuration.real))
         self._on_device = dt
 
     def forget(self) -> None:

@@ -86,20 +86,22 @@ LEVELS: dict[str, dict[str, Any]] = {
     for kind in ("", "flux_", "field_")
     for part in ("layers", "shares")
 }
-# Faces in three dimensions: a node, the four behind it and seven along each tangent.
+# Faces in three dimensions: a node, the four behind it and seven along each tangent. Numbers of the nodes of a wall, in
+# the list of all nodes and in the wall.
+_PLACES = np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32)
+_OF_WALL = {
+    name: np.random.default_rng(seed).permutation(SIZE[0]).astype(np.int32)
+    for seed, name in enumerate(("mine", "of_wall"))
+}
 WATCHED: dict[str, dict[str, Any]] = {
     "face_flow": {
         "start": 0, "count": SIZE[0], "tangents": 2, "viscous": 1, "mirror": np.arange(SIZE[0], dtype=np.int32) % 2,
-        "places": np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32),
+        "places": _PLACES,
     },
     "face_flux_sums": {"chunks": SIZE[0]},
     "face_force_sums": {"chunks": SIZE[0]},
-    "face_of_wall": {
-        "count": SIZE[0], "own": SIZE[0], **{
-            name: np.random.default_rng(seed).permutation(SIZE[0]).astype(np.int32)
-            for seed, name in enumerate(("mine", "of_wall"))
-        },
-    },
+    "face_velocity": {"count": SIZE[0], "places": _PLACES, **_OF_WALL},
+    "face_of_wall": {"count": SIZE[0], "own": SIZE[0], **_OF_WALL},
 }  # fmt: skip
 # Two boxes of nodes in each direction.
 ENDS_OF_BOXES = [end for n in SIZE for end in (0, n // 2, n)]

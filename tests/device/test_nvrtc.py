@@ -450,6 +450,11 @@ def test_on_a_gpu():
     fetched = room.fetch(view)
     room.copy(view, room.zeros((2, 4), "float32"))  # after it, in the order of launches
     assert type(fetched()) is np.ndarray and fetched().sum() == 8
+    few = np.array([7.0, 8.0])
+    written = room.zeros(2)
+    room.write(written, few)
+    few[:] = 0.0  # the numbers of then count
+    assert room.to_host(written).tolist() == [7.0, 8.0]
     assert room.empty(3, "int32").dtype == np.int32
     with pytest.raises(HiresxError, match="no GPU memory"):
         room.empty(2**50)

@@ -127,9 +127,7 @@ class WatchedSurface:
         self.places = joined.places[0].copy()
         face = np.repeat([FACES.index(piece.face) for piece in pieces], counts)
         self._modelled = list(_of_walls(ModelledWall, solver, self.states, self.places, face))
-        no_slip = _of_walls(NoSlip, solver, self.states, self.places, face)
-        # at these the scheme sets the heat in the viscous flux, and computes no derivative of temperature
-        self._heated = [found for found in no_slip if not found[0].holds]
+        self._no_slip = list(_of_walls(NoSlip, solver, self.states, self.places, face))
         if self._viscous:
             self.inner = joined.places[1].copy()
         self._prepare(joined, pieces)
@@ -153,7 +151,7 @@ class WatchedSurface:
             state, (first, end) = solver.states[p], np.searchsorted(self.states, (p, p + 1))
             own = {"q": state.q, "sv": state.variable_stride, "start": int(first), **state.eddy_arguments}
             calls.append(solver.program.call("face_flow", (int(end - first), 1, 1), **common, **own))
-        self.flow_calls: list[Call | list[Call]] = [calls, *self._wall_calls(common["count"], common["flow"])]
+        self.flow_calls: list[Call | list[Call]] = [calls, *self._wall_calls(common)]
         self._compute = solver.program.prepare(self.flow_calls)
         ends = [*self._first[1:], n]
         begin = [at for first, end in zip(self._first, ends, strict=True) for at in range(first, end, _CHUNK)]
@@ -164,13 +162,21 @@ class WatchedSurface:
             "area": joined.on_device["area"], "flow": self._flow,
         }  # fmt: skip
 
-    def _wall_calls(self, count: int, flow: Any) -> list[Call]:
-        """The launches that put in the friction and the heat that walls know."""
+    def _wall_calls(self, common: dict[str, Any]) -> list[Call]:
+        """The launches that put in the velocity, the friction and the heat that walls know. `common`: arguments of
+        `face_flow`."""
         calls: list[Call] = []
-        if not self._viscous:
-            return calls
         put, sizes = self._solver.backend.to_device, self._solver.backend.to_device(self.sizes)
-        for wall, nodes, mine in (*self._modelled, *self._heated):
+        rest = all(wall.rests for wall in self._solver.conditions if isinstance(wall, NoSlip))
+        for one, nodes, mine in () if rest else self._no_slip:
+            if (met := one.meets[nodes]).any():
+                which = {"mine": put(mine[met].astype(np.int32)), "of_wall": put(nodes[met].astype(np.int32))}
+                given = one.own_velocity | {key: common[key] for key in ("count", "places", "flow")}
+                calls.append(self._solver.program.call("face_velocity", (int(met.sum()), 1, 1), **given, **which))
+        # at walls without a given temperature the scheme sets the heat in the viscous flux, and computes no derivative
+        # of temperature
+        heated = [found for found in self._no_slip if not found[0].holds]
+        for wall, nodes, mine in (*self._modelled, *heated) if self._viscous else ():
             own: dict[str, Any] = {"modelled": None, "heat": None} | dict.fromkeys("uvw", 0.0)
             if isinstance(wall, ModelledWall):
                 calls += wall.calls("model_flow")
@@ -179,8 +185,8 @@ class WatchedSurface:
                 own["heat"] = wall.heat
             calls.append(
                 self._solver.program.call(
-                    "face_of_wall", (len(mine), 1, 1), count=count, own=len(wall.places()), sizes=sizes, flow=flow,
-                    mine=put(mine.astype(np.int32)), of_wall=put(nodes.astype(np.int32)), **own,
+                    "face_of_wall", (len(mine), 1, 1), count=common["count"], own=len(wall.places()), sizes=sizes,
+                    flow=common["flow"], mine=put(mine.astype(np.int32)), of_wall=put(nodes.astype(np.int32)), **own,
                 )
             )  # fmt: skip
         return calls
