@@ -223,7 +223,11 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
     from hiresx.output.saved.record import mark_failed
 
     began = time.time()
-    ended = job.run(line, count, hydra)
+    again = f"hiresx launch -n {count}"
+    for option in ("backend", "transport", "rebalance"):
+        value = words.values[option]
+        again += f" --{option} {shell.quote(value)}" if value != "auto" else ""
+    ended = job.run(line, count, hydra, again)
     if ended.status in _EXPLAINED:
         return ended.status
     directory = _directory(words, began)
@@ -242,10 +246,7 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
 
         hint = f"what was computed is in {directory}"
         if checkpoint.list_checkpoints(directory):
-            hint += f"; to go on: hiresx launch -n {count} --restart {shell.quote(directory)}"
-            for option in ("backend", "transport", "rebalance"):
-                value = words.values[option]
-                hint += f" --{option} {shell.quote(value)}" if value != "auto" else ""
+            hint += f"; to go on: {again} --restart {shell.quote(directory)}"
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):

@@ -35,6 +35,7 @@ class Continuation:
         self.captured: dict[str, dict[str, Any]] = {}
         self.source: Path | None = None
         self.passed: list[tuple[Path, str]] = []
+        self._grid_given = False
         self._changed = {} if found is None else self._compare_case(found)
 
     def _compare_case(self, found: checkpoint.FoundCheckpoint) -> dict[str, list[Any]]:
@@ -53,6 +54,15 @@ class Continuation:
         self.notes += [f"passed over: {reason}" for _, reason in found.passed]
         self.notes += [identity.format_difference(difference) for difference in changed]
         return {key: [old, new] for key, old, new in changed}
+
+    def check_grid_source(self, given: bool) -> None:
+        """Raise HiresxError if Python gave the grid of the run, and does not give it now. `given`: whether it does."""
+        self._grid_given = given
+        if self._found is not None and self._found.container.values.get("grid_given") and not given:
+            raise HiresxError(
+                f"{self._found.container.path} is of a run whose grid was given in Python: its case has another grid",
+                "continue the run in Python, with the same grid: Simulation(restart=..., grid=...)",
+            )
 
     def compare_grid(self, prints: Any) -> None:
         """Raise HiresxError if the grid of the checkpoint differs from the present grid. `prints`: the description of
@@ -117,6 +127,7 @@ class Continuation:
             "written": record.utc_now(),
             "case": self._resolved,
             "grid": prints,
+            "grid_given": self._grid_given,
             "given": solver.profile_statistics(),
             "solver": solver.values(),
             "tiles": stored_tiles(solver.decomposition),

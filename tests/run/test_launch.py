@@ -355,7 +355,7 @@ def test_a_rank_that_dies_and_what_goes_on(tmp_path):
     assert process.returncode == 137
     assert "error: rank 1 was ended by SIGKILL, and with it the others" in err
     (again,) = re.findall(r"to go on: hiresx (launch .*)", err)
-    assert again == "launch -n 2 --restart here --transport mpi"
+    assert again == "launch -n 2 --transport mpi --restart here"
     steps = json.loads((tmp_path / "here" / "run.json").read_text())["steps"]
     interrupted = subprocess.Popen(
         [*HIRESX, *again.split()], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -448,3 +448,22 @@ def test_a_process_that_is_stopped_is_told_from_others():
         program.kill()
         program.wait()
     assert not job._is_stopped(program.pid)  # gone
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_an_interrupted_launch_says_how_to_launch_it_again(tmp_path):
+    words = ["isentropic-vortex", "--set", "grid.n=[48,48,1]", "--set", "checkpoint.every_steps=5"]
+    words += ["--set", "time.end=1000.0", "--transport", "mpi", "--out", "here"]
+    process = subprocess.Popen(
+        [*HIRESX, "launch", "-n", "2", *words], cwd=tmp_path, env=os.environ | {"OMP_NUM_THREADS": "1"}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not len(list((tmp_path / "here" / "checkpoints").glob("checkpoint_*.hxc"))) > 1:
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "to go on: hiresx launch -n 2 --transport mpi --restart here" in err, err
