@@ -101,6 +101,8 @@ class Watchdog:
                     patience = min(patience, time.monotonic() - since + URGED)
             if time.monotonic() - since > patience:
                 self._end(WatchdogTimeout(number, time.monotonic() - since))
+        while select.select([read], [], []) and os.read(read, 64):
+            pass  # later signals are written to this end until the run has ended
         os.close(read)
 
     def _end(self, error: WatchdogTimeout) -> None:
