@@ -422,7 +422,20 @@ def test_the_folder_of_a_run_is_found_by_text_or_path(tmp_path):
 
     (tmp_path / "run.json").write_text(json.dumps({"status": "running"}))
     for out in (tmp_path, str(tmp_path)):
-        assert launch._directory(SimpleNamespace(values={"out": out, "restart": None}), 0.0) == tmp_path
+        assert launch._directory(SimpleNamespace(values={"out": out, "restart": None}), {}) == tmp_path
+
+
+def test_the_folder_of_a_run_is_found_when_a_clock_is_wrong(tmp_path):
+    """That of a file server may be late, and a record of an earlier run is not that of this one."""
+    from hiresx.cli import launch
+
+    record, words = tmp_path / "run.json", SimpleNamespace(values={"out": tmp_path, "restart": None})
+    record.write_text(json.dumps({"status": "finished"}))
+    before = launch._records(words)
+    assert launch._directory(words, before) is None
+    record.write_text(json.dumps({"status": "running"}))
+    os.utime(record, ns=(0, 10**18))
+    assert launch._directory(words, before) == tmp_path
 
 
 @needs_mpi
