@@ -126,6 +126,13 @@ class Ranks:
         return list(self._processes.items())
 
 
+def wait_until_stopped(known: dict, stopped: bool) -> None:
+    deadline = time.monotonic() + 10
+    while process.is_stopped(known) != stopped:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_stopped_rank_is_told_once_by_the_lowest_that_runs(capfd):
     code = "import json, time; from hiresx.output.saved import process\n"
     code += "print(json.dumps(process.current_process()), flush=True); time.sleep(60)"
@@ -142,8 +149,7 @@ def test_a_stopped_rank_is_told_once_by_the_lowest_that_runs(capfd):
 
         for _ in range(2):
             child.send_signal(signal.SIGSTOP)
-            while not process.is_stopped(ranks[1]):
-                time.sleep(0.01)
+            wait_until_stopped(ranks[1], True)
             for key in ("since", "host"):
                 assert not process.is_stopped(ranks[1] | {key: "another"})
             assert told(stopped_ranks.LOOKS - 1) == ""
@@ -152,8 +158,7 @@ def test_a_stopped_rank_is_told_once_by_the_lowest_that_runs(capfd):
             assert said.endswith(f"kill -CONT {child.pid}\n")
             assert told(20) == ""
             child.send_signal(signal.SIGCONT)
-            while process.is_stopped(ranks[1]):
-                time.sleep(0.01)
+            wait_until_stopped(ranks[1], False)
             assert told(20) == ""
     finally:
         child.kill()
