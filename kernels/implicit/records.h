@@ -1,67 +1,71 @@
 // The record of a node, from which sweeps without stored blocks of neighbours compute products with these blocks: its
-// state, the area vector and the Jacobian of the face behind it along each direction, its own Jacobian, the quantities
-// of a turbulence model, and its step, the time step over the volume; 0 for nodes with stored blocks.
+// state, the area vector of the face behind it along each direction, its own Jacobian, the quantities of a turbulence
+// model, and its step, the time step over the volume; 0 for nodes with stored blocks. In FP16 each area vector is
+// followed by the Jacobian of the face. It is otherwise the mean of those of the two nodes.
 #pragma once
 #include "chunks.h"
 #include "face_flux.h"
 #include "halves.h"
 
 constexpr int record_numbers = HX_RECORD_NUMBERS;
-constexpr int record_faces = block_variables, record_jacobian = record_faces + 12, record_terms = record_jacobian + 1;
-constexpr int record_step = record_numbers - 1;
+constexpr int face_numbers = HX_HALF_SWEEPS ? 4 : 3;
+constexpr int record_faces = block_variables, record_jacobian = record_faces + 3 * face_numbers;
+constexpr int record_terms = record_jacobian + 1, record_step = record_numbers - 1;
 
 // In records for sweeps with a split Jacobian (split_jacobian.h) other numbers have these positions. Velocity and sound
 // speed replace the first four numbers of the state. Number 4, the shift, is the diagonal without fluxes, over the
-// step. The Jacobian of a face is multiplied by the viscosity there over Re and over the density. 1/step replaces the
-// step.
+// step. Jacobians are multiplied by the viscosity over Re and over the density. 1/step replaces the step.
 #if defined(HX_SPLIT_JACOBIAN) && HX_MATRIX_FREE && !HX_STORED_DIRECTIONS && !HX_EDDY_FIELDS && !HX_SCALARS
 #define HX_SPLIT_SWEEPS 1
 constexpr int record_shift = 4;
 #endif
 
-// The position of number n within a record. Four numbers each are chunks of 16 bytes: the first four of the state, and
-// those of each face. In FP16 a face has two words of 32 bits, side by side. The six words of the faces of all nodes
-// come after the first chunk, followed by a row of each other number.
-HD constexpr int record_place(int n) {
-    if (n < 4 || n >= record_jacobian) return n;
-    return n < block_variables ? n + 12 : n - record_faces + 4;
-}
-// The number at such a position, the inverse function
-HD constexpr int number_of_record(int place) {
-    if (place < 4 || place >= record_jacobian) return place;
-    return place < 16 ? place - 4 + record_faces : place - 12;
-}
-// The position of number n of the record of the node at c; not for faces in FP16
+// The position of number n of the record of the node at c; not for what FP16 packs. On a GPU the first four numbers are
+// a chunk of 16 bytes, or two in FP64, and the numbers of a face lie side by side. In FP16 the first chunk and a face
+// have two words of 32 bits each, or the first chunk four in place of these if sweeps are not split.
+#if HX_SPLIT_SWEEPS
+constexpr int packed_state = 2;
+#else
+constexpr int packed_state = 4;
+#endif
 template <class Number> HD long long place_of_record(long long sv, long long c, int n) {
-    if (in_halves) return n < 4 ? 4 * c + n : (n < block_variables ? n + 6 : n - 6) * sv + c;
-    return number_place<record_numbers, Number>(record_place(n), sv, c);
+#ifdef HX_CPU
+    return n * sv + c;
+#else
+    const int within = n - record_faces, d = within / face_numbers;
+    if (n < 4) return number_place<4, Number>(n, sv, c);
+    if (within < 0 || n >= record_jacobian) return (n < record_faces ? n + 3 * face_numbers : n) * sv + c;
+    return 4 * sv + (d * sv + c) * face_numbers + within % face_numbers;
+#endif
 }
-HD long long place_of_halves(long long sv, long long c, int d) { return 4 * sv + 2 * (d * sv + c); }
+HD long long place_of_halves(long long sv, long long c, int d) { return packed_state * sv + 2 * (d * sv + c); }
 template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
     return load<T>(records + place_of_record<real>(sv, c, n));
 }
-// Loads the area vector and the Jacobian of the face behind a node along direction d. With FP16 the Jacobian is stored
-// as the upper half of its bits in FP32, since it has the range of volumes.
-template <class T> HD void load_face(const real *records, long long sv, long long c, int d, T *face) {
-    if constexpr (in_halves) {
-        real words[2];
-        load_pair(records + place_of_halves(sv, c, d), words);
-        for (int n = 0; n < 3; ++n) face[n] = real(number_in_half(float(words[n / 2]), n % 2));
-        face[3] = real(upper_half(float(words[1])));
-    } else {
-        load_numbers<4>(records, sv, c, 4 + 4 * d, face);
-    }
+// Loads the first four numbers.
+template <class T> HD void load_state(const real *records, long long sv, long long c, T *state) {
+    if constexpr (in_halves && packed_state == 2)
+        load_halves(records + 2 * c, state);
+    else
+        load_numbers<4>(records, sv, c, 0, state);
 }
-template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {
+// Loads the area vector and the Jacobian of the face between the node at c and the one at c + beside, which is on a side
+// of direction d.
+template <class T> HD void load_face(const real *records, long long sv, long long c, int beside, int d, int side, T *face) {
+    const long long of = side ? c : c + beside;
     if constexpr (in_halves) {
-        load_numbers<4>(records, sv, c, 0, found);
-        for (int d = 0; d < 3; ++d) load_face(records, sv, c, d, found + record_faces + 4 * d);
-        for (int n = 4; n < record_numbers; ++n)
-            if (n < record_faces || n >= record_jacobian) found[n] = load_of_record<T>(records, sv, c, n);
-    } else {
-        each_number<record_numbers, T>(records, sv, c, 0,
-                                       [&](int place, const T &number) { found[number_of_record(place)] = number; });
+        load_area(records + place_of_halves(sv, of, d), face);
+        return;
     }
+    for (int n = 0; n < face_numbers; ++n) face[n] = load_of_record<T>(records, sv, of, record_faces + face_numbers * d + n);
+    if (face_numbers == 3)
+        face[3] = real(0.5) * (load_of_record<T>(records, sv, c, record_jacobian) + load_of_record<T>(records, sv, c + beside, record_jacobian));
+}
+// Loads all numbers but those of the faces.
+template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {
+    load_state(records, sv, c, found);
+    for (int n = 4; n < record_numbers; ++n)
+        if (n < record_faces || n >= record_jacobian) found[n] = load_of_record<T>(records, sv, c, n);
 }
 
 // The quantities of a turbulence model in a record. With transported variables: what their fluxes take as constants,

@@ -48,7 +48,7 @@ template <int sign, class T> struct SplitEigenvalues {
         const T sound = at.c * area;
         const T more = part(volume + sound, sound), less = part(volume - sound, sound);
         sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
-        flow = real((HX_GAMMA - 1.0) / HX_GAMMA) * part(volume, sound) + real(1.0 / HX_GAMMA) * sum;
+        flow = real(1.0 - (HX_SPLIT_JACOBIAN)) * part(volume, sound) + real(HX_SPLIT_JACOBIAN) * sum;
     }
 };
 
@@ -120,13 +120,13 @@ template <class T> HD void add_split(const T *state, const T *x, const SplitFace
              + at.kinetic * (mass - real(2) * both * x[0]);
 }
 
-// A neighbour at n on a side of direction d, with its update and the face to it
+// The neighbour at `at` + `beside` on a side of direction d, with its update and the face to it
 template <class T> struct split_side {
     T state[4], update[block_variables], face[4];
-    HD split_side(const real *records, const real *x, stride sv, int n, int of_face, int d) {
-        load_numbers<4>(records, sv, n, 0, state);
-        load_face(records, sv, of_face, d, face);
-        load_numbers<block_variables>(x, sv, n, 0, update);
+    HD split_side(const real *records, const real *x, stride sv, int at, int beside, int d, int side) {
+        load_state(records, sv, at + beside, state);
+        load_face(records, sv, at, beside, d, side, face);
+        load_numbers<block_variables>(x, sv, at + beside, 0, update);
     }
     template <int side> HD void add(const SymmetricVariables<T> &own, SymmetricDiagonal<T> &diagonal, T *sum) const {
         const SplitFace<T> f = SplitFace<T>::template of<side>(face);
@@ -139,7 +139,7 @@ template <class T> struct split_side {
 template <class T>
 HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
                   const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
-    const split_side<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
+    const split_side<T> before(records, x, sv, at, beside[0], d, 0), behind(records, x, sv, at, beside[1], d, 1);
     before.template add<0>(own, diagonal, sum);
     behind.template add<1>(own, diagonal, sum);
 }
@@ -151,7 +151,7 @@ VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int sj, int sk, int di, i
     const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
     const int at = int(node.at);
     T state[4], sum[block_variables], rest[block_variables], y[block_variables];
-    load_numbers<4>(records, sv, at, 0, state);
+    load_state(records, sv, at, state);
     const T over_step = load_of_record<T>(records, sv, at, record_step);
     const SymmetricVariables<T> own(state);
     SymmetricDiagonal<T> diagonal(load_of_record<T>(records, sv, at, record_shift));

@@ -103,7 +103,8 @@ def swept_densely(given, reynolds, smoothing):
     x, shape = np.zeros_like(q), q.shape[1:]
     rho = q[0]
     p = (GAMMA - 1) * (q[4] - 0.5 * (q[1:4] ** 2).sum(axis=0) / rho)
-    viscosity, blocks = VISCOSITIES["sutherland"](), {}
+    mu = VISCOSITIES["sutherland"]().viscosity(GAMMA * p / rho) if np.isfinite(reynolds) else 0.0 * rho
+    spreads, blocks = mu / (reynolds * rho) * jacobian, {}
     for at in np.ndindex(shape):
         whole = (OVER_CFL + OVER_TIME * dt[at]) * np.eye(5)
         beside = []
@@ -117,9 +118,7 @@ def swept_densely(given, reynolds, smoothing):
                     * 0.5
                     * (given.metrics[(slice(3 * d, 3 * d + 3), *at)] + given.metrics[(slice(3 * d, 3 * d + 3), *n)])
                 )
-                temperature = 0.5 * GAMMA * (p[at] / rho[at] + p[n] / rho[n])
-                mu = viscosity.viscosity(temperature) if np.isfinite(reynolds) else 0.0
-                spread = mu / reynolds * 0.5 * (jacobian[at] + jacobian[n]) * 2 / (rho[at] + rho[n])
+                spread = 0.5 * (spreads[at] + spreads[n])
                 own, other = q[(slice(None), *at)], q[(slice(None), *n)]
                 step = dt[at] * jacobian[at]
                 whole += step * (part(own, m, 1, smoothing) + spread * rho[at] * derivative(viscous, own, m))
