@@ -222,13 +222,6 @@ HD real sine(real a) { return OF_REAL(sin)(a); }
 HD real absolute(real a) { return a < real(0) ? -a : a; }
 HD real larger(real a, real b) { return a > b ? a : b; }
 HD real smaller(real a, real b) { return a < b ? a : b; }
-// max(a, 0) and min(a, 0). On a GPU each is one instruction, which takes a NaN for 0.
-template <class T> HD T positive_part(T a) { return larger(a, T(real(0))); }
-template <class T> HD T negative_part(T a) { return smaller(a, T(real(0))); }
-#if defined(__CUDA_ARCH__)
-template <> HD real positive_part<real>(real a) { return OF_REAL(fmax)(a, real(0)); }
-template <> HD real negative_part<real>(real a) { return OF_REAL(fmin)(a, real(0)); }
-#endif
 HD real select(bool mask, real a, real b) { return mask ? a : b; }
 HD bool both(bool a, bool b) { return a && b; }
 HD bool either(bool a, bool b) { return a || b; }

@@ -41,7 +41,7 @@ template <int sign, class T> struct SplitEigenvalues {
         if constexpr (HX_FLUX_SMOOTHING > 0.0)
             return real(0.5) * (value + real(sign) * square_root(value * value + real(HX_FLUX_SMOOTHING * HX_FLUX_SMOOTHING) * sound * sound));
         (void)sound;
-        return sign > 0 ? positive_part(value) : negative_part(value);
+        return sign > 0 ? larger(value, T(real(0))) : smaller(value, T(real(0)));
     }
     HD SplitEigenvalues(const SymmetricVariables<T> &at, const T *out, T area) {
         volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2];
