@@ -54,7 +54,7 @@ HD real recorded_jacobian(const State *q, const Work *jacobian, stride sv, long 
     real state[block_variables];
     for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
     const Primitive<real> s = primitive(state);
-    return real(jacobian[p]) / scale * inverse_reynolds * viscosity(gas_gamma * s.p * s.volume) * s.volume;
+    return real(2) * real(jacobian[p]) / scale * inverse_reynolds * viscosity(gas_gamma * s.p * s.volume) * s.volume;
 #else
     (void)q, (void)jacobian, (void)sv, (void)p, (void)scale, (void)inverse_reynolds;
     return real(0);
@@ -83,8 +83,8 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
         const long long behind = p + apart[d] < sv ? p + apart[d] : p;
         real face[4];
         for (int n = 0; n < 3; ++n)
-            face[n] = real(0.5) * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
-        face[3] = real(0.5) * (own + recorded_jacobian(q, jacobian, sv, behind, scale, inverse_reynolds));
+            face[n] = real(0.5) * of_area * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
+        face[3] = of_jacobian * (own + recorded_jacobian(q, jacobian, sv, behind, scale, inverse_reynolds));
         keep_numbers<face_numbers, 3>(face, records, sv, c, record_faces + face_numbers * d, place_of_halves(sv, c, d));
     }
     of_record(records, sv, c, record_jacobian) = swept_real(own);

@@ -19,6 +19,12 @@ constexpr int record_terms = record_jacobian + 1, record_step = record_numbers -
 #define HX_SPLIT_SWEEPS 1
 constexpr int record_shift = 4;
 #endif
+// Area vectors are halved there, and the Jacobians that belong to them have the factor 4. A record has half of it.
+#if HX_SPLIT_SWEEPS
+constexpr real of_area = 0.5, of_jacobian = 1;
+#else
+constexpr real of_area = 1, of_jacobian = 0.5;
+#endif
 
 // The position of number n of the record of the node at c; not for what FP16 packs. On a GPU the first four numbers are
 // a chunk of 16 bytes, or two in FP64, and the numbers of a face lie side by side. In FP16 the first chunk and a face
@@ -59,7 +65,7 @@ template <class T> HD void load_face(const real *records, long long sv, long lon
     }
     for (int n = 0; n < face_numbers; ++n) face[n] = load_of_record<T>(records, sv, of, record_faces + face_numbers * d + n);
     if (face_numbers == 3)
-        face[3] = real(0.5) * (load_of_record<T>(records, sv, c, record_jacobian) + load_of_record<T>(records, sv, c + beside, record_jacobian));
+        face[3] = of_jacobian * (load_of_record<T>(records, sv, c, record_jacobian) + load_of_record<T>(records, sv, c + beside, record_jacobian));
 }
 // Loads all numbers but those of the faces.
 template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {

@@ -29,8 +29,8 @@ template <class T> struct SymmetricVariables {
     }
 };
 
-// The eigenvalues of the Jacobian for the area vector `out`, which points out of a node. volume: the volume flux of the
-// velocity. The others are of the parts of one sign, which leave the node (1) or enter it (-1). sum, difference: half
+// The eigenvalues of the Jacobian for twice the vector `out`, which points out of a node. volume: half the volume flux of
+// the velocity. The others are of the parts of one sign, which leave the node (1) or enter it (-1). sum, difference: half
 // the sum and half the difference of the acoustic ones; flow: that of shear and s. `flow` is not the part of `volume`
 // but the mass flux over the density, with which the parts of the Steger-Warming flux carry shear and s (J. L. Steger
 // and R. F. Warming, J. Comput. Phys. 40, 263-293, 1981, eq. 22). It damps them across layers along which the fluid
@@ -47,18 +47,18 @@ template <int sign, class T> struct SplitEigenvalues {
         volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2];
         const T sound = at.c * area;
         const T more = part(volume + sound, sound), less = part(volume - sound, sound);
-        sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
-        flow = real(1.0 - (HX_SPLIT_JACOBIAN)) * part(volume, sound) + real(HX_SPLIT_JACOBIAN) * sum;
+        sum = more + less, difference = more - less;
+        flow = real(2.0 - 2.0 * (HX_SPLIT_JACOBIAN)) * part(volume, sound) + real(HX_SPLIT_JACOBIAN) * sum;
     }
 };
 
-// Quantities of a face. out: area vector that points out of the node; third, spread, heat: terms with the viscosity
-// times the Jacobian over Re and the density.
+// Quantities of a face. out: half the area vector that points out of the node; third, spread, heat: terms with the
+// viscosity times the Jacobian over Re and the density, of which `face` has four times that.
 template <class T> struct SplitFace {
     T out[3], area, over_area, over_area2, third, spread, heat;
     template <int side> HD static SplitFace of(const T *face) {
         SplitFace f;
-        const T area2 = face[0] * face[0] + face[1] * face[1] + face[2] * face[2] + no_area;
+        const T area2 = no_area + face[0] * face[0] + face[1] * face[1] + face[2] * face[2];
         for (int n = 0; n < 3; ++n) f.out[n] = side ? face[n] : -face[n];
         f.over_area = reciprocal_root(area2), f.area = area2 * f.over_area, f.over_area2 = f.over_area * f.over_area;
         f.third = real(1.0 / 3.0) * face[3], f.spread = area2 * face[3], f.heat = real(1.0 / HX_PRANDTL) * f.spread;
@@ -144,17 +144,19 @@ HD void add_sides(const SymmetricVariables<T> &own, const real *records, const r
     behind.template add<1>(own, diagonal, sum);
 }
 
-// The sweep over the nodes of one colour, as product_sweep (products.h)
-VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
+// The sweep over the nodes of one colour, as product_sweep (products.h). The sweep over the second colour begins with the
+// planes at which that over the first has ended, since the L2 cache of a GPU still holds their data. back: the last plane
+// along k if the planes are in reverse order, else 0; left: the number of ghosts before a row.
+VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int left, int sj, int sk, int di, int dj, int dk, int back, int first, int colour, stride sv,
               const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {
-    const int column = 2 * i + ((j + k + first + colour) & 1);
-    const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
+    const int plane = back ? back - k : k, column = 2 * i + ((j + plane + first + colour) & 1);
+    const coloured_node node(o - left + (long long)j * sj + (long long)plane * sk, left + column, sj, di, dj, dk);
     const int at = int(node.at);
     T state[4], sum[block_variables], rest[block_variables], y[block_variables];
     load_state(records, sv, at, state);
-    const T over_step = load_of_record<T>(records, sv, at, record_step);
+    const T over_step = load_right<T>(records + place_of_record<real>(sv, at, record_step));
     const SymmetricVariables<T> own(state);
-    SymmetricDiagonal<T> diagonal(load_of_record<T>(records, sv, at, record_shift));
+    SymmetricDiagonal<T> diagonal(load_right<T>(records + place_of_record<real>(sv, at, record_shift)));
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
     if (di != 0) add_sides(own, records, update, sv, at, node.beside, 0, diagonal, sum);
     if (dj != 0) add_sides(own, records, update, sv, at, node.beside + 2, 1, diagonal, sum);
