@@ -227,8 +227,7 @@ def _conditions_and_terms(root: Path) -> list[str]:
 def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     storage, variables = c.implicit_storage, len(GAS_CONSERVED) + len(c.schmidt)
     free = storage == MATRIX_FREE
-    terms = recorded_terms(c.turbulence, root) if c.program in IMPLICIT else 0
-    records = record_numbers(variables, terms, c.sweep_precision)
+    records = record_numbers(variables, recorded_terms(c.turbulence, root)) if c.program in IMPLICIT else 0
     of_blocks = {
         "HX_MATRIX_FREE": int(free),
         "HX_STORED_DIRECTIONS": c.stored_directions,

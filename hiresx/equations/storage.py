@@ -86,13 +86,12 @@ def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
     return variables**2 + 2 * directions * neighbour_words(storage, variables)
 
 
-def record_numbers(variables: int, terms: int, precision: SweepPrecision) -> int:
+def record_numbers(variables: int, terms: int) -> int:
     """Return how many numbers per node the implicit integrator stores in place of the matrix blocks of the neighbours,
-    from which it computes products with these blocks: the state, the area vectors of three faces (in FP16 also the
-    Jacobians of these faces), the Jacobian, the `terms` of a turbulence model (see
-    `hiresx.equations.system.recorded_terms`) and the time step (kernels/implicit/records.h). `variables`: the number of
-    conservative variables. `precision`: the number format of the sweeps."""
-    return variables + terms + (14 if precision == "fp16" else 11)
+    from which it computes products with these blocks: the state, area vectors and Jacobians of three faces, the
+    Jacobian, the `terms` of a turbulence model (see `hiresx.equations.system.recorded_terms`) and the time step
+    (kernels/implicit/records.h). `variables`: the number of conservative variables."""
+    return variables + terms + 14
 
 
 def packed_reals(numbers: int, precision: SweepPrecision) -> int:

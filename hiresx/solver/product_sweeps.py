@@ -31,7 +31,7 @@ class ProductSweeps(Sweeps, ABC):
         variables, terms = blocks.equations.variables, recorded_terms(chosen.turbulence)
         # for each field of the sweeps, the numbers of a node
         self._numbers = {
-            "records": record_numbers(variables, terms, self._precision), "inverses": variables**2, "right": variables,
+            "records": record_numbers(variables, terms), "inverses": variables**2, "right": variables,
             "update": variables,
         }  # fmt: skip
 

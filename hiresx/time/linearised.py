@@ -139,7 +139,7 @@ class ImplicitIntegrator(Integrator):
         integrator: a dictionary from the name to the number of arrays or components."""
         given, variables = case.implicit, equations(case).variables
         precision, is_free = given.sweep_precision, given.storage == MATRIX_FREE
-        records = record_numbers(variables, recorded_terms(case.turbulence.model), precision) if is_free else 0
+        records = record_numbers(variables, recorded_terms(case.turbulence.model)) if is_free else 0
         found = super().needed_fields(case) | {
             "dt": 1,
             "damping_reach": int(viscous_damping(case) > 0),

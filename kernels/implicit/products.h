@@ -10,13 +10,13 @@
 
 // The quantities on which the flux through the face to a neighbour depends, besides the state of the node at `at`
 // itself. state: of the neighbour, at `at` + `beside`, on a side of direction d; face: area vector and Jacobian of the
-// face.
+// face, from the record of one of the two nodes.
 template <class T> struct recorded_neighbour {
     T state[block_variables], face[4];
     HD recorded_neighbour(const real *records, stride sv, long long at, int beside, int d, int side) {
         load_state(records, sv, at + beside, state);
         for (int v = 4; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, at + beside, v);
-        load_face(records, sv, at, beside, d, side, face);
+        load_face(records, sv, side ? at : at + beside, d, face);
     }
 };
 

@@ -25,9 +25,9 @@ template <int count> HD void round_to_halves(const real *given, real *kept, unsi
     }
 }
 #endif
-// Stores the numbers n to n + count - 1 of a record. With FP16, of which there are four, the first `halves` are rounded to
-// it, and all lie in two words at `place` on a GPU.
-template <int count, int halves> HD void keep_numbers(const real *given, real *records, stride sv, long long c, int n, long long place) {
+// Stores the numbers n to n + 3 of a record. With FP16 the first `halves` are rounded to it, and on a GPU all lie in two
+// words at `place`.
+template <int halves> HD void keep_four(const real *given, real *records, stride sv, long long c, int n, long long place) {
 #if HX_HALF_SWEEPS
     unsigned bits[4];
     real kept[4];
@@ -41,7 +41,7 @@ template <int count, int halves> HD void keep_numbers(const real *given, real *r
     const real *const kept = given;
     (void)place;
 #endif
-    for (int m = 0; m < count; ++m) of_record(records, sv, c, n + m) = swept_real(kept[m]);
+    for (int m = 0; m < 4; ++m) of_record(records, sv, c, n + m) = swept_real(kept[m]);
 }
 
 // The Jacobian of the node at p in its record
@@ -72,7 +72,7 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
 #if HX_SPLIT_SWEEPS
     const Primitive<real> s = primitive(state);
     const real kept[] = {s.u, s.v, s.w, square_root(gas_gamma * s.p * s.volume)};
-    keep_numbers<4, 4>(kept, records, sv, c, 0, 2 * c);
+    keep_four<4>(kept, records, sv, c, 0, 2 * c);
     of_record(records, sv, c, record_shift) = swept_real(1);
 #else
     for (int v = 0; v < block_variables; ++v) of_record(records, sv, c, v) = swept_real(state[v]);
@@ -85,7 +85,7 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
         for (int n = 0; n < 3; ++n)
             face[n] = real(0.5) * of_area * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
         face[3] = of_jacobian * (own + recorded_jacobian(q, jacobian, sv, behind, scale, inverse_reynolds));
-        keep_numbers<face_numbers, 3>(face, records, sv, c, record_faces + face_numbers * d, place_of_halves(sv, c, d));
+        keep_four<3>(face, records, sv, c, record_faces + 4 * d, place_of_halves(sv, c, d));
     }
     of_record(records, sv, c, record_jacobian) = swept_real(own);
     of_record(records, sv, c, record_step) = swept_real(0);

@@ -1,16 +1,14 @@
 // The record of a node, from which sweeps without stored blocks of neighbours compute products with these blocks: its
-// state, the area vector of the face behind it along each direction, its own Jacobian, the quantities of a turbulence
-// model, and its step, the time step over the volume; 0 for nodes with stored blocks. In FP16 each area vector is
-// followed by the Jacobian of the face. It is otherwise the mean of those of the two nodes.
+// state, the area vector and the Jacobian of the face behind it along each direction, its own Jacobian, the quantities
+// of a turbulence model, and its step, the time step over the volume; 0 for nodes with stored blocks.
 #pragma once
 #include "chunks.h"
 #include "face_flux.h"
 #include "halves.h"
 
 constexpr int record_numbers = HX_RECORD_NUMBERS;
-constexpr int face_numbers = HX_HALF_SWEEPS ? 4 : 3;
-constexpr int record_faces = block_variables, record_jacobian = record_faces + 3 * face_numbers;
-constexpr int record_terms = record_jacobian + 1, record_step = record_numbers - 1;
+constexpr int record_faces = block_variables, record_jacobian = record_faces + 12, record_terms = record_jacobian + 1;
+constexpr int record_step = record_numbers - 1;
 
 // In records for sweeps with a split Jacobian (split_jacobian.h) other numbers have these positions. Velocity and sound
 // speed replace the first four numbers of the state. Number 4, the shift, is the diagonal without fluxes, over the
@@ -26,46 +24,50 @@ constexpr real of_area = 0.5, of_jacobian = 1;
 constexpr real of_area = 1, of_jacobian = 0.5;
 #endif
 
-// The position of number n of the record of the node at c; not for what FP16 packs. On a GPU the first four numbers are
-// a chunk of 16 bytes, or two in FP64, and the numbers of a face lie side by side. In FP16 the first chunk and a face
-// have two words of 32 bits each, or the first chunk four in place of these if sweeps are not split.
+// The position of number n of the record of the node at c; not for what FP16 packs. On a GPU the first four numbers and
+// those of each face are chunks of 16 bytes, or two in FP64. In FP16 a face has two words of 32 bits, and so has the
+// first chunk if sweeps are split.
 #if HX_SPLIT_SWEEPS
 constexpr int packed_state = 2;
 #else
 constexpr int packed_state = 4;
 #endif
 template <class Number> HD long long place_of_record(long long sv, long long c, int n) {
-#ifdef HX_CPU
-    return n * sv + c;
-#else
-    const int within = n - record_faces, d = within / face_numbers;
-    if (n < 4) return number_place<4, Number>(n, sv, c);
-    if (within < 0 || n >= record_jacobian) return (n < record_faces ? n + 3 * face_numbers : n) * sv + c;
-    return 4 * sv + (d * sv + c) * face_numbers + within % face_numbers;
-#endif
+    const int face = n - record_faces;
+    if (of_chunk<Number> == 1) return n * sv + c;
+    if (n < 4) return number_place<16, Number>(n, sv, c);
+    return number_place<16, Number>(face >= 0 && n < record_jacobian ? 4 + face : n < record_faces ? n + 12 : n, sv, c);
+}
+// The position of the first four numbers (part 0) or of those of the face along direction part - 1
+HD long long place_of_four(long long sv, long long c, int part) {
+    if (in_halves) return part ? packed_state * sv + 2 * ((part - 1) * sv + c) : packed_state * c;
+    return number_place<16, real>(4 * part, sv, c);
 }
 HD long long place_of_halves(long long sv, long long c, int d) { return packed_state * sv + 2 * (d * sv + c); }
 template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
     return load<T>(records + place_of_record<real>(sv, c, n));
 }
+// Loads the numbers n to n + 3 of a record, the first or those of a face.
+template <class T> HD void load_four(const real *records, long long sv, long long c, int n, T *found) {
+    for (int m = 0; m < 4; m += of_chunk<real>) load_chunk(records + place_of_record<real>(sv, c, n + m), found + m);
+}
 // Loads the first four numbers.
 template <class T> HD void load_state(const real *records, long long sv, long long c, T *state) {
-    if constexpr (in_halves && packed_state == 2)
-        load_halves(records + 2 * c, state);
-    else
-        load_numbers<4>(records, sv, c, 0, state);
+    if constexpr (in_halves && packed_state == 2) {
+        real words[2];
+        load_pair(records + 2 * c, words);
+        numbers_of_halves(words, state);
+    } else
+        load_four(records, sv, c, 0, state);
 }
-// Loads the area vector and the Jacobian of the face between the node at c and the one at c + beside, which is on a side
-// of direction d.
-template <class T> HD void load_face(const real *records, long long sv, long long c, int beside, int d, int side, T *face) {
-    const long long of = side ? c : c + beside;
+// Loads the area vector and the Jacobian of the face behind a node along direction d.
+template <class T> HD void load_face(const real *records, long long sv, long long c, int d, T *face) {
     if constexpr (in_halves) {
-        load_area(records + place_of_halves(sv, of, d), face);
-        return;
-    }
-    for (int n = 0; n < face_numbers; ++n) face[n] = load_of_record<T>(records, sv, of, record_faces + face_numbers * d + n);
-    if (face_numbers == 3)
-        face[3] = of_jacobian * (load_of_record<T>(records, sv, c, record_jacobian) + load_of_record<T>(records, sv, c + beside, record_jacobian));
+        real words[2];
+        load_pair(records + place_of_halves(sv, c, d), words);
+        numbers_of_area(words, face);
+    } else
+        load_four(records, sv, c, record_faces + 4 * d, face);
 }
 // Loads all numbers but those of the faces.
 template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {

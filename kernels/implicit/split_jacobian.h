@@ -120,29 +120,51 @@ template <class T> HD void add_split(const T *state, const T *x, const SplitFace
              + at.kinetic * (mass - real(2) * both * x[0]);
 }
 
-// The neighbour at `at` + `beside` on a side of direction d, with its update and the face to it
+// A neighbour with its update and the face to it
 template <class T> struct split_side {
     T state[4], update[block_variables], face[4];
-    HD split_side(const real *records, const real *x, stride sv, int at, int beside, int d, int side) {
-        load_state(records, sv, at + beside, state);
-        load_face(records, sv, at, beside, d, side, face);
-        load_numbers<block_variables>(x, sv, at + beside, 0, update);
-    }
     template <int side> HD void add(const SymmetricVariables<T> &own, SymmetricDiagonal<T> &diagonal, T *sum) const {
         const SplitFace<T> f = SplitFace<T>::template of<side>(face);
         diagonal.add(own, f);
         add_split(state, update, f, sum);
     }
 };
+// The neighbour at `at` + `beside` on a side of direction d
+template <class T> HD split_side<T> load_side(const real *records, const real *x, stride sv, int at, int beside, int d, int side) {
+    split_side<T> found;
+    load_state(records, sv, at + beside, found.state);
+    load_face(records, sv, side ? at : at + beside, d, found.face);
+    load_numbers<block_variables>(x, sv, at + beside, 0, found.update);
+    return found;
+}
 // Adds the contributions of both sides of a node along direction d. Both neighbours are loaded first, as in add_along
 // (products.h).
 template <class T>
 HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
                   const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
-    const split_side<T> before(records, x, sv, at, beside[0], d, 0), behind(records, x, sv, at, beside[1], d, 1);
+    const split_side<T> before = load_side<T>(records, x, sv, at, beside[0], d, 0), behind = load_side<T>(records, x, sv, at, beside[1], d, 1);
     before.template add<0>(own, diagonal, sum);
     behind.template add<1>(own, diagonal, sum);
 }
+
+// On a GPU a thread begins to copy the numbers of its neighbours along j and k to memory on the chip before it computes
+// the contributions along i, so that it waits for memory once. In FP64 they do not fit.
+#if !defined(HX_CPU) && defined(HX_FP32)
+#define HX_KEPT_SIDES 4
+constexpr int packed_reals = in_halves ? 2 : 4;
+struct alignas(packed_reals * sizeof(real)) packed_four {
+    real numbers[packed_reals];
+    HD void unpack(real *found, bool is_face) const {
+        if constexpr (in_halves) {
+            if (is_face) numbers_of_area(numbers, found);
+            else numbers_of_halves(numbers, found);
+        } else
+            for (int n = 0; n < 4; ++n) found[n] = numbers[n % packed_reals];
+    }
+};
+#else
+#define HX_KEPT_SIDES 0
+#endif
 
 // The sweep over the nodes of one colour, as product_sweep (products.h). The sweep over the second colour begins with the
 // planes at which that over the first has ended, since the L2 cache of a GPU still holds their data. back: the last plane
@@ -153,14 +175,43 @@ VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int left, int sj, int sk,
     const coloured_node node(o - left + (long long)j * sj + (long long)plane * sk, left + column, sj, di, dj, dk);
     const int at = int(node.at);
     T state[4], sum[block_variables], rest[block_variables], y[block_variables];
+#if HX_KEPT_SIDES
+    OWN_MEMORY(packed_four, parts, 2 * HX_KEPT_SIDES);
+    OWN_MEMORY(real_chunk, updates, HX_KEPT_SIDES);
+    OWN_MEMORY(real, last, HX_KEPT_SIDES);
+    for (int s = 0; s < HX_KEPT_SIDES; ++s) {
+        const int there = at + node.beside[2 + s];
+        const real *const of_state = records + place_of_four(sv, there, 0), *const face = records + place_of_four(sv, s % 2 ? at : there, 2 + s / 2);
+        const auto place = number_place<block_variables, real>(0, sv, there), place_of_last = number_place<block_variables, real>(4, sv, there);
+        FETCH(OWN(parts, 2 * s), reinterpret_cast<const packed_four *>(of_state));
+        FETCH(OWN(parts, 2 * s + 1), reinterpret_cast<const packed_four *>(face));
+        FETCH(OWN(updates, s), reinterpret_cast<const real_chunk *>(update + place));
+        FETCH(OWN(last, s), update + place_of_last);
+    }
+#endif
     load_state(records, sv, at, state);
     const T over_step = load_right<T>(records + place_of_record<real>(sv, at, record_step));
     const SymmetricVariables<T> own(state);
     SymmetricDiagonal<T> diagonal(load_right<T>(records + place_of_record<real>(sv, at, record_shift)));
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
     if (di != 0) add_sides(own, records, update, sv, at, node.beside, 0, diagonal, sum);
+#if HX_KEPT_SIDES
+    FETCHED;
+    UNROLLED for (int s = 0; s < HX_KEPT_SIDES; ++s) {
+        if ((s < 2 ? dj : dk) == 0) continue;
+        split_side<T> side;
+        OWN(parts, 2 * s).unpack(side.state, false), OWN(parts, 2 * s + 1).unpack(side.face, true);
+        for (int v = 0; v < 4; ++v) side.update[v] = OWN(updates, s).numbers[v];
+        side.update[4] = OWN(last, s);
+        if (s % 2)
+            side.template add<1>(own, diagonal, sum);
+        else
+            side.template add<0>(own, diagonal, sum);
+    }
+#else
     if (dj != 0) add_sides(own, records, update, sv, at, node.beside + 2, 1, diagonal, sum);
     if (dk != 0) add_sides(own, records, update, sv, at, node.beside + 4, 2, diagonal, sum);
+#endif
     for (int v = 0; v < block_variables; ++v) rest[v] = over_step * load_right<T>(right + v * sv + at) - sum[v];
     own.from_conserved(rest, y);
     diagonal.solve(own, y);
