@@ -72,7 +72,7 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
 #if HX_SPLIT_SWEEPS
     const Primitive<real> s = primitive(state);
     const real kept[] = {s.u, s.v, s.w, square_root(gas_gamma * s.p * s.volume)};
-    keep_four<4>(kept, records, sv, c, 0, 2 * c);
+    keep_four<4>(kept, records, sv, c, 0, place_of_four(sv, c, 0));
     of_record(records, sv, c, record_shift) = swept_real(1);
 #else
     for (int v = 0; v < block_variables; ++v) of_record(records, sv, c, v) = swept_real(state[v]);
@@ -85,7 +85,7 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
         for (int n = 0; n < 3; ++n)
             face[n] = real(0.5) * of_area * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
         face[3] = of_jacobian * (own + recorded_jacobian(q, jacobian, sv, behind, scale, inverse_reynolds));
-        keep_four<3>(face, records, sv, c, record_faces + 4 * d, place_of_halves(sv, c, d));
+        keep_four<3>(face, records, sv, c, record_faces + 4 * d, place_of_four(sv, c, d + 1));
     }
     of_record(records, sv, c, record_jacobian) = swept_real(own);
     of_record(records, sv, c, record_step) = swept_real(0);

@@ -38,12 +38,11 @@ template <class Number> HD long long place_of_record(long long sv, long long c, 
     if (n < 4) return number_place<16, Number>(n, sv, c);
     return number_place<16, Number>(face >= 0 && n < record_jacobian ? 4 + face : n < record_faces ? n + 12 : n, sv, c);
 }
-// The position of the first four numbers (part 0) or of those of the face along direction part - 1
+// The position on a GPU of the first four numbers (part 0) or of those of the face along direction part - 1
 HD long long place_of_four(long long sv, long long c, int part) {
     if (in_halves) return part ? packed_state * sv + 2 * ((part - 1) * sv + c) : packed_state * c;
     return number_place<16, real>(4 * part, sv, c);
 }
-HD long long place_of_halves(long long sv, long long c, int d) { return packed_state * sv + 2 * (d * sv + c); }
 template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
     return load<T>(records + place_of_record<real>(sv, c, n));
 }
@@ -55,7 +54,7 @@ template <class T> HD void load_four(const real *records, long long sv, long lon
 template <class T> HD void load_state(const real *records, long long sv, long long c, T *state) {
     if constexpr (in_halves && packed_state == 2) {
         real words[2];
-        load_pair(records + 2 * c, words);
+        load_pair(records + place_of_four(sv, c, 0), words);
         numbers_of_halves(words, state);
     } else
         load_four(records, sv, c, 0, state);
@@ -64,7 +63,7 @@ template <class T> HD void load_state(const real *records, long long sv, long lo
 template <class T> HD void load_face(const real *records, long long sv, long long c, int d, T *face) {
     if constexpr (in_halves) {
         real words[2];
-        load_pair(records + place_of_halves(sv, c, d), words);
+        load_pair(records + place_of_four(sv, c, d + 1), words);
         numbers_of_area(words, face);
     } else
         load_four(records, sv, c, record_faces + 4 * d, face);
