@@ -147,24 +147,13 @@ HD void add_sides(const SymmetricVariables<T> &own, const real *records, const r
     behind.template add<1>(own, diagonal, sum);
 }
 
-// On a GPU a thread begins to copy the numbers of its neighbours along j and k to memory on the chip before it computes
-// the contributions along i, so that it waits for memory once. In FP64 they do not fit.
-#if !defined(HX_CPU) && defined(HX_FP32)
-#define HX_KEPT_SIDES 4
-constexpr int packed_reals = in_halves ? 2 : 4;
-struct alignas(packed_reals * sizeof(real)) packed_four {
-    real numbers[packed_reals];
-    HD void unpack(real *found, bool is_face) const {
-        if constexpr (in_halves) {
-            if (is_face) numbers_of_area(numbers, found);
-            else numbers_of_halves(numbers, found);
-        } else
-            for (int n = 0; n < 4; ++n) found[n] = numbers[n % packed_reals];
-    }
+// In FP16 a thread of a GPU begins to copy the numbers of its neighbours along j and k to memory on the chip before it
+// computes the contributions along i, so that it waits for memory once. In FP32 the copies leave too little memory on
+// the chip to the L1 cache.
+constexpr int kept_sides = 4;
+struct alignas(2 * sizeof(real)) two_words {
+    real words[2];
 };
-#else
-#define HX_KEPT_SIDES 0
-#endif
 
 // The sweep over the nodes of one colour, as product_sweep (products.h). The sweep over the second colour begins with the
 // planes at which that over the first has ended, since the L2 cache of a GPU still holds their data. back: the last plane
@@ -175,16 +164,16 @@ VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int left, int sj, int sk,
     const coloured_node node(o - left + (long long)j * sj + (long long)plane * sk, left + column, sj, di, dj, dk);
     const int at = int(node.at);
     T state[4], sum[block_variables], rest[block_variables], y[block_variables];
-#if HX_KEPT_SIDES
-    OWN_MEMORY(packed_four, parts, 2 * HX_KEPT_SIDES);
-    OWN_MEMORY(real_chunk, updates, HX_KEPT_SIDES);
-    OWN_MEMORY(real, last, HX_KEPT_SIDES);
-    for (int s = 0; s < HX_KEPT_SIDES; ++s) {
+#if HX_HALF_SWEEPS && !defined(HX_CPU)
+    OWN_MEMORY(two_words, parts, 2 * kept_sides);
+    OWN_MEMORY(real_chunk, updates, kept_sides);
+    OWN_MEMORY(real, last, kept_sides);
+    for (int s = 0; s < kept_sides; ++s) {
         const int there = at + node.beside[2 + s];
         const real *const of_state = records + place_of_four(sv, there, 0), *const face = records + place_of_four(sv, s % 2 ? at : there, 2 + s / 2);
         const auto place = number_place<block_variables, real>(0, sv, there), place_of_last = number_place<block_variables, real>(4, sv, there);
-        FETCH(OWN(parts, 2 * s), reinterpret_cast<const packed_four *>(of_state));
-        FETCH(OWN(parts, 2 * s + 1), reinterpret_cast<const packed_four *>(face));
+        FETCH(OWN(parts, 2 * s), reinterpret_cast<const two_words *>(of_state));
+        FETCH(OWN(parts, 2 * s + 1), reinterpret_cast<const two_words *>(face));
         FETCH(OWN(updates, s), reinterpret_cast<const real_chunk *>(update + place));
         FETCH(OWN(last, s), update + place_of_last);
     }
@@ -195,12 +184,12 @@ VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int left, int sj, int sk,
     SymmetricDiagonal<T> diagonal(load_right<T>(records + place_of_record<real>(sv, at, record_shift)));
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
     if (di != 0) add_sides(own, records, update, sv, at, node.beside, 0, diagonal, sum);
-#if HX_KEPT_SIDES
+#if HX_HALF_SWEEPS && !defined(HX_CPU)
     FETCHED;
-    UNROLLED for (int s = 0; s < HX_KEPT_SIDES; ++s) {
+    UNROLLED for (int s = 0; s < kept_sides; ++s) {
         if ((s < 2 ? dj : dk) == 0) continue;
         split_side<T> side;
-        OWN(parts, 2 * s).unpack(side.state, false), OWN(parts, 2 * s + 1).unpack(side.face, true);
+        numbers_of_halves(OWN(parts, 2 * s).words, side.state), numbers_of_area(OWN(parts, 2 * s + 1).words, side.face);
         for (int v = 0; v < 4; ++v) side.update[v] = OWN(updates, s).numbers[v];
         side.update[4] = OWN(last, s);
         if (s % 2)
