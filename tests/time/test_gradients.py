@@ -1,6 +1,7 @@
 """Derivatives of steady flows: against closed forms, against differences of converged flows, and what is refused."""
 
 import json
+from types import SimpleNamespace
 import math
 
 import numpy as np
@@ -311,3 +312,22 @@ def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
     assert left == pytest.approx(np.linalg.norm(right - matrix @ y.arrays[0]), rel=1e-9, abs=1e-13)
     nothing = 0.02 * np.linalg.norm(right - matrix @ start) if share == 1.02 else 0.0
     assert left == pytest.approx(nothing, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("estimate", "products"), [(0.6, 13), (0.2, 1)])
+def test_round_off_is_what_the_linear_solver_does_not_leave(monkeypatch, estimate, products):
+    """0.6 of a small residual is left after each call. If the linear solver estimates 0.6, the equations are solved on
+    to 1e-11 of the initial residual. If it estimates 0.2, the rest is round-off."""
+    left = [5e-9]
+
+    def correct(self, differences, y):
+        left.append(0.6 * left[-1])
+        return left[-1]
+
+    monkeypatch.setattr(TangentSolver, "_tangent_residual", lambda *_: left[-1])
+    monkeypatch.setattr(TangentSolver, "_solve", lambda _: (estimate, 1))
+    monkeypatch.setattr(TangentSolver, "_correct", correct)
+    tangent = TangentSolver.__new__(TangentSolver)
+    tangent._say, tangent._further = forward._ignore, 1.0
+    differences = SimpleNamespace(parameter=SimpleNamespace(key="gas.reynolds"))
+    assert tangent._improve(differences, None, 1.0) == (left[-1], products)
