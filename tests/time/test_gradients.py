@@ -1,8 +1,8 @@
 """Derivatives of steady flows: against closed forms, against differences of converged flows, and what is refused."""
 
 import json
-from types import SimpleNamespace
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
