@@ -281,7 +281,7 @@ def test_a_flow_whose_residual_rests_is_not_stepped_on(duct, monkeypatch):
     """Converged by the asked factor, and then not halved in PATIENCE steps: each further step would be for nothing."""
     flow = SteadyFlow(CaseFamily(duct, (), {}).case(), "cpu", world())
     monkeypatch.setattr(flow.simulation, "step", lambda: None)
-    monkeypatch.setattr(flow, "_report", lambda: {"residual": 1e-9, "drop": 1e9})
+    monkeypatch.setattr(flow, "_report", lambda: {"residual": 1e-9, "drop": 1e9, "linear_drop": 1.0})
     monkeypatch.setitem(flow.integrator.memory, "residual", 1e-9)
     flow.converge(1e8)
     flow.close()
