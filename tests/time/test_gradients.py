@@ -16,6 +16,7 @@ from hiresx.gradients.flow import PATIENCE, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, parameter
 from hiresx.gradients.tangent import TangentSolver
 from hiresx.mpi.communicator import world
+from hiresx.time.linearised import EXPLICIT_CFL
 
 # Uniform flow between slip walls: it is at rest with the pressure behind it, which presses on the floor.
 DUCT = """
@@ -287,6 +288,26 @@ def test_a_flow_whose_residual_rests_is_not_stepped_on(duct, monkeypatch):
     flow.close()
     # the first step brings the residual down, the others do not
     assert flow.steps == 1 + PATIENCE
+
+
+def test_the_preconditioner_has_the_largest_cfl_number_that_was_solved(duct, monkeypatch):
+    flow = SteadyFlow(CaseFamily(duct, (), {}).case(), "cpu", world())
+    reports = iter([(10.0, 0.009), (20.0, 0.01), (100.0, 0.5), (5.0, 0.002), (5.0, 0.002)])  # CFL, linear residual
+    found: list[float] = []
+
+    def report():
+        cfl, left = next(reports)
+        return {"residual": 1e-9, "drop": 1e9, "linear_drop": left, "cfl": cfl}
+
+    monkeypatch.setattr(flow.simulation, "step", lambda: None)
+    monkeypatch.setattr(flow, "_report", report)
+    monkeypatch.setattr(flow.linear, "assemble", lambda x, over_cfl: found.append(EXPLICIT_CFL / over_cfl))
+    monkeypatch.setitem(flow.integrator.memory, "residual", 1e-9)
+    flow.assemble(flow.state())
+    flow.converge(1e8)
+    flow.assemble(flow.state())
+    flow.close()
+    assert found == pytest.approx([flow.case.implicit.largest_cfl, 20.0])
 
 
 @pytest.mark.parametrize("share", [0.3, 1.02, -2.0])
