@@ -45,8 +45,8 @@ class SteadyFlow:
         self.report: dict[str, Any] = {}
         # Steps taken; the simulation counts each measurement as one, too.
         self.steps = 0
-        # The largest CFL number with which GMRES has solved the linear equations of a Newton step. Sweeps may diverge
-        # in the preconditioner of a larger one.
+        # The largest CFL number with which GMRES has solved the linear equations of a Newton step. With a larger one
+        # the sweeps of the preconditioner may not be effective.
         self.solved_cfl = 0.0
 
     @property
