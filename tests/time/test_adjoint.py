@@ -161,7 +161,7 @@ def test_the_adjoint_solution_corrects_the_derivative_of_the_flow(in_duct, monke
     def badly(self):
         solve(self)
         self._system.scale(1 - 1e-3, self._update)
-        return 0
+        return 0.0, 0
 
     monkeypatch.setattr(AdjointSolver, "_solve", badly)
     monkeypatch.setattr(AdjointSolver, "drop", 1e-2)
@@ -179,7 +179,7 @@ def test_of_an_update_the_best_multiple_is_taken(in_duct, monkeypatch):
     def too_little(self):
         made.append(solve(self))
         self._system.scale(0.3, self._update)
-        return 0
+        return 0.0, 0
 
     monkeypatch.setattr(AdjointSolver, "_solve", too_little)
     found = in_duct.solve(parameter(in_duct.case, "parameters.back"), FLOOR, 1e-3)
