@@ -13,18 +13,12 @@
 #define HX_CPU
 #endif
 #endif
-// Attributes of long point functions that are called from several places. Inlined copies of them take most of the
-// compilation time. HD_APART: on a CPU one function that is not inlined. HD_LONG: inlined, since packs are then faster,
-// unless HX_FEW_COPIES asks for a program that compiles sooner.
+// Attribute of a long point function that is called from several places. On a CPU it is not inlined, since its copies
+// would take most of the compilation time.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HD_APART HD
 #else
 #define HD_APART static __attribute__((noinline))
-#endif
-#ifdef HX_FEW_COPIES
-#define HD_LONG HD_APART
-#else
-#define HD_LONG HD
 #endif
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 // The C functions that kernels call are declared here. A compiler takes as long to parse <cmath> as to compile a small
@@ -55,10 +49,11 @@ void free(void *) noexcept;
 // kernel.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // Declares the work of a block of HX_TILE_THREADS threads, for GPUs only, on a tile of HX_TILE_I by HX_TILE_J of ni by
-// nj nodes. (i, j) is the first node of the tile, k the number of a chunk of the nodes along k. The threads synchronise
-// after every THREADS { ... }. They share the array BLOCK_MEMORY(name, <kernel>_own) of <kernel>_own reals. Each thread
-// keeps MINE(name)[0], MINE(name)[1], ..., declared by PRIVATE(type, name, count), in registers. A constant
-// <kernel>_blocks is the number of blocks that a multiprocessor should hold.
+// nj nodes (HX_WIDE_I by HX_WIDE_J for the kernels that wrappers.py calls wide). (i, j) is the first node of the tile, k
+// the number of a chunk of the nodes along k. The threads synchronise after every THREADS { ... }. They share the array
+// BLOCK_MEMORY(name, <kernel>_own) of <kernel>_own reals. Each thread keeps MINE(name)[0], MINE(name)[1], ..., declared
+// by PRIVATE(type, name, count), in registers. A constant <kernel>_blocks is the number of blocks that a multiprocessor
+// should hold.
 #define TILE_KERNEL(name, ...) HD void name##_tile(int ni, int nj, __VA_ARGS__)
 // Declares a point kernel for GPUs whose point is a grid line or a part of one. It uses many registers. For further
 // data OWN_MEMORY(type, name, count) gives each thread `count` numbers on the chip: OWN(name, 0), OWN(name, 1), .... If
@@ -264,4 +259,10 @@ template <class T> HD void expect_write(const real *) {}
 
 #ifdef HX_CPU
 #include "packs.h"
+#endif
+// A program that is to compile soon is asked for by HX_FEW_COPIES. It leaves it to the compiler which functions of the
+// headers that follow are inlined.
+#ifdef HX_FEW_COPIES
+#undef HD
+#define HD inline
 #endif

@@ -4,6 +4,7 @@
 #include "wall_sums.h"
 #include "calibration.h"
 #include "viscous.h"
+#include "viscous_march.h"
 #include "update.h"
 #include "timestep.h"
 #include "clock.h"

@@ -1,5 +1,6 @@
-// Halo exchange by lists. An entry of a list is the place of a node in a padded array or the number of a point in a
-// buffer.
+// Halo exchange: copies of boxes of nodes within a process, and messages by lists. An entry of a list is the place of a
+// node in a padded array or the number of a point in a buffer.
+#include "boxes.h"
 
 // In a buffer `step` is the stride between the variables of a point, and `apart` the stride between neighbouring
 // points.
@@ -33,24 +34,35 @@ HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, 
 // once.
 constexpr int copied_together = 5;
 
+// A box of nodes that is copied from one array to another (hiresx/exchange/copied_boxes.py). first: number of its first
+// node among those of all boxes, in copy_halo_rows of its first row. target, source: addresses of the first node. *_sv,
+// *_steps: strides between variables, and between nodes along three directions. along: number of nodes along the first
+// two of these, of which the first runs fastest.
+struct copied_box {
+    long long first, target, source, target_sv, source_sv, sign, along[2], target_steps[3], source_steps[3];
+};
+
 template <class Number>
-HD void copy_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *target,
-                   long long target_sv, int variables, real sign) {
-    const Number *from = source + giving[i];
-    Number *into = target + to[i];
+HD void copy_node(int i, int boxes, const long long *box, int variables) {
+    const copied_box &b = box_of(box, boxes, &copied_box::first, (long long)i);
+    const int at = int(i - b.first), row = at / int(b.along[0]), n2 = row / int(b.along[1]);
+    const int n0 = at - row * int(b.along[0]), n1 = row - n2 * int(b.along[1]);
+    const long long *s = b.source_steps, *t = b.target_steps;
+    const Number *from = reinterpret_cast<const Number *>(b.source) + n0 * s[0] + n1 * s[1] + n2 * s[2];
+    Number *into = reinterpret_cast<Number *>(b.target) + n0 * t[0] + n1 * t[1] + n2 * t[2];
+    const real sign = real(b.sign);
     for (int first = 0; first < variables; first += copied_together) {
         Number held[copied_together];
         for (int v = 0; v < copied_together; ++v)
-            if (first + v < variables) held[v] = from[(first + v) * source_sv];
+            if (first + v < variables) held[v] = from[(first + v) * b.source_sv];
         for (int v = 0; v < copied_together; ++v)
-            if (first + v < variables) into[(first + v) * target_sv] = sign * held[v];
+            if (first + v < variables) into[(first + v) * b.target_sv] = sign * held[v];
     }
 }
 
-// Copies between blocks of one process: target[variable][to[i]] = sign * source[variable][giving[i]].
-KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
-       stored_real *target, long long target_sv, int variables, real sign) {
-    copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
+// Copies all boxes: into[variable][node] = sign * from[variable][node].
+KERNEL(copy_halo, int i, int j, int k, int boxes, int variables, const long long *box) {
+    copy_node<stored_real>(i, boxes, box, variables);
 }
 
 // Sets ghost k + 1 behind a face at its node (i, j), of each variable, to the value on the face, or (mirrored) to the

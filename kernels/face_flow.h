@@ -3,6 +3,7 @@
 // those from `start` on.
 #include "node_sample.h"
 #include "viscous.h"
+#include "wall_velocity.h"
 
 constexpr int inward_nodes = 5, along_nodes = 2 * difference_reach + 1;
 // Rows of `flow`: rho, u, v, w, p; friction on the wall along x, y, z; heat into it; the power of friction and heat.
@@ -113,6 +114,22 @@ KERNEL(face_of_wall, int i, int j, int k, long long count, int own, const int *m
         const wide into = heat ? -heat[l] * size : 0.0;
         flow[of_heat * count + n] = into;
         flow[of_power * count + n] += into - before;
+    }
+}
+
+// Gives the nodes mine[i] the velocity of the gas at their own wall, in which they have the numbers of_wall[i]. Where
+// several walls meet, the state has the mean of their velocities, but the gas gets the mass that each wall passes.
+// The arguments from u on are those of gas_at_wall.
+KERNEL(face_velocity, int i, int j, int k, long long count, stride sv, const int *places, const int *mine,
+       const int *of_wall, real u, real v, real w, optional<const real *> blown, int of_mass, real direction,
+       const_work_field<3> m, wide *flow) {
+    const long long n = mine[i];
+    real wall[3];
+    gas_at_wall(u, v, w, blown, of_mass, of_wall[i], direction, m, places[n], sv, real(flow[n]), wall);
+    for (int a = 0; a < 3; ++a) {
+        const wide before = flow[(1 + a) * count + n];
+        flow[of_power * count + n] += (wall[a] - before) * flow[(of_friction + a) * count + n];
+        flow[(1 + a) * count + n] = wall[a];
     }
 }
 

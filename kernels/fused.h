@@ -5,6 +5,7 @@
 // computation. Lines are cut into chunks, so that a few lines also fill a GPU. The flux between two chunks is computed
 // twice, with the same result to round-off.
 #include "sensed_tiles.h"
+#include "sensed_segments.h"
 #include "wall_sums.h"
 
 #ifndef HX_CPU
@@ -99,25 +100,38 @@ HD void fused_flux(const At &at, T *left, T *right, Rough<T> rough, const F &f, 
 }
 
 #if HX_SENSORS
-// The hybrid flux (hybrid.h) minus the split flux at half point 1/2 between two states, for a `share` above 0.
+// The hybrid flux (hybrid.h) minus `split`, the split flux, at half point 1/2 between two states, for a `share` above 0.
 template <class T, class At, class F, class Fields>
 HD void fused_hybrid(const At &at, T *left, T *right, const Rough<T> &rough, const F &f, T jump, const Fields &fields,
-                     T share, T *flux) {
+                     T share, const T *split, T *flux) {
     const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
     const auto area_at = [&](int s, int d) { return at(s, FUSED_M + d); };
-    T area[3], other[gas_variables], split[gas_variables];
+    T area[3], other[gas_variables];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
     half_point_flux(left, right, area, f, jump, fields, other);
-    const auto read = [&](int s, T *node, T *through) {
-        T own[gas_variables];
-        for (int v = 0; v < gas_variables; ++v) own[v] = state(s, v);
-        for (int d = 0; d < 3; ++d) through[d] = area_at(s, d);
-        split_node(own, node);
-    };
-    split_flux(read, split);
     for (int v = 0; v < gas_variables; ++v) flux[v] = split[v];
     blend_flux(state, area_at, share, rough, other, flux);
     for (int v = 0; v < gas_variables; ++v) flux[v] = flux[v] - split[v];
+}
+
+// Node s of a line as split_node has it.
+template <class At> HD void fused_split_node(const At &at, int s, real *node) {
+    real own[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) own[v] = at(s, FUSED_Q + v);
+    split_node(own, node);
+}
+
+// The split flux at half point 1/2 of a line, from node 0 on one after the other: what those behind it left is in `carried`,
+// for half points 1/2, 3/2 and so on.
+template <class At> HD void next_split_flux(const At &at, real (*carried)[gas_variables], real *split) {
+    real nodes[split_reach + 1][split_variables], parts[split_reach][gas_variables];
+    for (int s = 0; s <= split_reach; ++s) fused_split_node(at, s, nodes[s]);
+    split_parts([&](int s, int v) { return nodes[s][v]; }, [&](int s, int d) { return at(s, FUSED_M + d); }, parts);
+    for (int v = 0; v < gas_variables; ++v) {
+        split[v] = carried[0][v] + parts[0][v];
+        for (int k = 1; k < split_reach - 1; ++k) carried[k - 1][v] = carried[k][v] + parts[k][v];
+        carried[split_reach - 2][v] = parts[split_reach - 1][v];
+    }
 }
 #endif
 
@@ -175,25 +189,15 @@ HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int
 // The place in its row of element 0 <= e < sj + 32 of rows of sj elements.
 HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - sj; }
 
-// Sweeps lines along j or k, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2: stride of
-// j; sd: stride along the line; march: planes of a chunk of split_march.
-LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
-            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-            const_work_field<HX_SENSORS> sensor, const_mark_field<HX_SENSORS> tiles, int march,
-            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
-            int walls, optional<rate_field<conserved_variables>> sums) {
-    int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
-    long long p = o + i + (long long)j * s2;
-#if HX_SENSORS
-    if (!senses_across(tiles + o, sensor + o, i, j, s2, sd, n, begin - split_reach, end + split_reach, march)) return;
-    int low = end + split_reach, high = begin - split_reach - 1;  // first and last node with a sensor above 0
-    for (int s = begin - split_reach; s < end + split_reach; ++s)
-        if (load<real>(sensor + p + (long long)s * sd) > real(0)) low = s < low ? s : low, high = s;
-    if (high < low) return;
-    begin = low - split_reach > begin ? low - split_reach : begin;
-    end = high + split_reach + 1 < end ? high + split_reach + 1 : end;
-#else
-    (void)sensor, (void)tiles, (void)march;
+// Adds the rates of nodes begin..end-1 of a line of n nodes from the fluxes at their half points. p: node 0 of the
+// line; sd: stride along it.
+HD void sweep_line(long long p, int sd, int begin, int end, int n, stride sv,
+                   const_state_field<conserved_variables> q, const_work_field<3> m,
+                   const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
+                   const work_real *viscous_flux, rate_field<conserved_variables> r, int first, int walls,
+                   rate_field<conserved_variables> sums) {
+#if !HX_SENSORS
+    (void)sensor;
 #endif
     p += (long long)(begin - 1) * sd;  // of node h; its half point is h + 1/2
 #ifdef HX_FP32  // no gain in FP64 (hiresx/rhs/fused.py): its variables alone cost 3 %
@@ -234,8 +238,21 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #ifdef HX_INTERPOLATES_NODES
     store_rough(&OWN(kept, sweep_across_own - 1), fused_states(at, left, right));
 #endif
+#if HX_SENSORS
+    real shares[2 * split_reach], ahead_share = real(0);  // of nodes h + 1 - split_reach and following, and of the one behind
+    real carried[split_reach - 1][gas_variables] = {}, split[gas_variables];
+    for (int s = 1 - split_reach; s < 0; ++s) next_split_flux([&](int n, int v) { return at(s + n, v); }, carried, split);
+    for (int s = 0; s < 2 * split_reach; ++s) shares[s] = load<real>(sensor + p + (s + 1ll - split_reach) * sd);
+#endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
         FETCHED;
+#if HX_SENSORS
+        if (h >= begin) {
+            for (int s = 1; s < 2 * split_reach; ++s) shares[s - 1] = shares[s];
+            shares[2 * split_reach - 1] = ahead_share;
+        }
+        if (h + 1 < end) ahead_share = load<real>(sensor + p + (split_reach + 1ll) * sd);
+#endif
 #define HX_COMING(v) OWN(coming, v)
 #define HX_KEEP(v) HX_KEPT(FUSED_REACH, v)
         if (h >= begin) FUSED_ARRIVE(HX_KEEP, HX_COMING);
@@ -262,9 +279,10 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         const auto f = [&](int s, int v) { return at(s, FUSED_F + v); };
         const auto field = [&](int s, int n) { return load<real>(fields + n * sv + p + (long long)s * sd); };
 #if HX_SENSORS
-        const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + p + (long long)s * sd); });
+        const real share = hybrid_share<real>([&](int s) { return shares[s + split_reach - 1]; });
         for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
-        if (share > real(0)) fused_hybrid(at, left, right, rough, f, jump, field, share, flux);
+        next_split_flux(at, carried, split);
+        if (share > real(0)) fused_hybrid(at, left, right, rough, f, jump, field, share, split, flux);
 #else
         fused_flux(at, left, right, rough, f, jump, field, flux);
 #endif
@@ -279,21 +297,53 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #undef HX_KEPT
 }
 
+// Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
+// stride of j, sd of the line.
+LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
+            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+            const_work_field<HX_SENSORS> sensor, optional<const_work_field<gradient_variables>> viscous_flux,
+            rate_field<conserved_variables> r, int first, int walls,
+            optional<rate_field<conserved_variables>> sums) {
+    const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
+    const long long p = o + i + (long long)j * s2;
+    sweep_line(p, sd, begin, end, n, sv, q, m, fields, sensor, viscous_flux, r, first, walls, sums);
+}
+
 #if HX_SENSORS
-// Elements of a part of a chunk of rows, which has at most 32 parts. A warp visits a part with the neighbours that it
-// needs in two passes. part_of_row: the part of element e of the chunk, as a bit.
-constexpr int row_part = 62;
-HD unsigned part_of_row(int e) { return 1u << (e < 0 ? 0 : e / row_part); }
+// Sweeps the listed segments of lines (sensed_segments.h), of which there are count[0]. `threads` threads take them in
+// turn; i: the number of a thread. If there are more than `limit` segments, all lines are swept, in chunks of `chunk` of
+// their n nodes. Node 0 of line l is then node (l % width, l / width) from `corner` on, with the strides 1 and s2.
+constexpr int sweep_segments_own = sweep_across_own;
+LINE_KERNEL(sweep_segments, int i, int j, int k, int threads, int limit, int corner, int s2, int sd, int width, int lines,
+            int n, int chunk, stride sv,
+            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+            const_work_field<HX_SENSORS> sensor, rate_field<conserved_variables> r, const int *count,
+            const int *segments) {
+    (void)j, (void)k;
+    const bool listed = count[0] <= limit;
+    const int all = listed ? count[0] : (n + chunk - 1) / chunk * lines;
+    for (int s = i; s < all; s += threads) {
+        int node, length;
+        if (listed) {
+            node = segments[2 * s], length = segments[2 * s + 1];
+        } else {
+            const int line = s % lines, begin = s / lines * chunk;
+            node = corner + line % width + line / width * s2 + begin * sd;
+            length = n - begin < chunk ? n - begin : chunk;
+        }
+        sweep_line(node, sd, 0, length, 0, sv, q, m, fields, sensor, nullptr, r, 0, 0, nullptr);
+    }
+}
 #endif
 
-// Sweeps rows along i. The rows of a plane, with the ghosts between them, are contiguous in memory and are treated as
-// one line, so that all lanes have work whatever n is. Element e of plane k is node e % sj of row e / sj, a ghost from
-// n on. i: the chunk, of `chunk` of the (rows - 1) sj + n elements.
-ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
-           const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-           const_work_field<HX_SENSORS> sensor,
-           optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
-           int walls, optional<rate_field<conserved_variables>> sums) {
+// Sweeps elements begin..end-1 of the rows along i of a plane. The rows, with the ghosts between them, are contiguous in
+// memory and are treated as one line, so that all lanes have work whatever n is. Element e is node e % sj of row e / sj,
+// a ghost from n on. plane: element 0.
+HD void sweep_rows(long long plane, int sj, int begin, int end, int n, stride sv,
+                   const_state_field<conserved_variables> q, const_work_field<3> m,
+                   const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
+                   const work_real *viscous_flux, rate_field<conserved_variables> r, int first, int walls,
+                   rate_field<conserved_variables> sums) {
     // q and m of the elements around 32 half points, and, while they are fetched, of the next 32 elements
     constexpr int held = FUSED_WINDOW - 1, corrected = 2 * correction_reach - 1;
     SHARED real nodes[2][FUSED_F][32 + held];
@@ -303,135 +353,145 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     SHARED real minus[gas_variables][33], plus[gas_variables][32], fluxes[conserved_variables][33];
     SHARED mark rough[HX_LIMITER ? 33 : 1];
     SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], jumps[32 + corrected - 2];
-    const int elements = (rows - 1) * sj + n, chunk_begin = i * chunk;
-    const int chunk_end = elements - chunk_begin < chunk ? elements : chunk_begin + chunk;
-    const long long plane = o + (long long)k * sk;
-    (void)j;
-#if HX_SENSORS
-    // A warp reads all sensors of its chunk at once, and sweeps only the parts of it whose rates they change.
-    SHARED unsigned marks[32];
+#if !HX_SENSORS
+    (void)sensor;
+#endif
+    // Index s is that of element base - FUSED_REACH + s in `nodes`, of base - correction_reach + s in f and pressure,
+    // and of base - correction_reach + s + 1 in jumps. minus[0], fluxes[0], rough[0]: results of lane 31 of the
+    // previous pass.
+    const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
+    // Computes what depends on element base + s alone.
+    const auto compute_node = [&](int now, int s) {
+        real flux[gas_variables];
+        fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + correction_reach]);
+        for (int v = 0; v < gas_variables; ++v) f[v][s + correction_reach] = flux[v];
+        for (int v = gas_variables; v < conserved_variables; ++v) at(now, s, FUSED_Q + v) /= at(now, s, FUSED_Q);
+    };
     LANES {
-        unsigned found = 0;
-        for (int e = chunk_begin - split_reach + lane; e < chunk_end + split_reach; e += 32)
-            found |= load<real>(sensor + plane + e) > real(0)
-                         ? part_of_row(e - split_reach - chunk_begin) | part_of_row(e + split_reach - chunk_begin)
-                         : 0u;
-        marks[lane] = found;
-    }
-    unsigned marked = 0;
-    for (int l = 0; l < 32; ++l) marked |= marks[l];
-    for (int begin = chunk_begin; begin < chunk_end; begin += row_part)
-#endif
-    {
-#if HX_SENSORS
-        if (!(marked & part_of_row(begin - chunk_begin))) continue;
-        const int end = chunk_end - begin < row_part ? chunk_end : begin + row_part;
-#else
-        (void)sensor;
-        const int begin = chunk_begin, end = chunk_end;
-#endif
-        // Index s is that of element base - FUSED_REACH + s in `nodes`, of base - correction_reach + s in f and
-        // pressure, and of base - correction_reach + s + 1 in jumps. minus[0], fluxes[0], rough[0]: results of lane 31
-        // of the previous pass.
-        const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
-        // Computes what depends on element base + s alone.
-        const auto compute_node = [&](int now, int s) {
-            real flux[gas_variables];
-            fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + correction_reach]);
-            for (int v = 0; v < gas_variables; ++v) f[v][s + correction_reach] = flux[v];
-            for (int v = gas_variables; v < conserved_variables; ++v) at(now, s, FUSED_Q + v) /= at(now, s, FUSED_Q);
-        };
-        LANES {
-            for (int s = lane; s < 32 + held; s += 32) {
-                const int e = begin - 1 - FUSED_REACH + s;
+        for (int s = lane; s < 32 + held; s += 32) {
+            const int e = begin - 1 - FUSED_REACH + s;
 #define HX_KEEP(v) nodes[0][v][s]
-                if (s > 0 && e < end + FUSED_REACH) FUSED_BEGIN(HX_KEEP, plane + e);
+            if (s > 0 && e < end + FUSED_REACH) FUSED_BEGIN(HX_KEEP, plane + e);
 #undef HX_KEEP
-            }
-            FETCHED;
         }
-        LANES {
-            if (lane > 0 && lane < corrected) compute_node(0, lane - correction_reach);
-        }
-        int node = (begin - 1 + sj) % sj;  // the place in its row of the element of lane 0
-        for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
+        FETCHED;
+    }
+    LANES {
+        if (lane > 0 && lane < corrected) compute_node(0, lane - correction_reach);
+    }
+    int node = (begin - 1 + sj) % sj;  // the place in its row of the element of lane 0
+    for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
 #define HX_KEEP(v) nodes[1 - now][v][held + lane]
 #define HX_COMING(v) coming[v][lane]
-            LANES {
-                const int e = base + 31 + FUSED_REACH + lane;
-                if (e < end + FUSED_REACH) FUSED_FETCH(HX_KEEP, HX_COMING, plane + e);
-            }
-            LANES {
-                const int e = base + lane;
-                if (e <= end) {
-                    real left[gas_variables], right[gas_variables];
+        LANES {
+            const int e = base + 31 + FUSED_REACH + lane;
+            if (e < end + FUSED_REACH) FUSED_FETCH(HX_KEEP, HX_COMING, plane + e);
+        }
+        LANES {
+            const int e = base + lane;
+            if (e <= end) {
+                real left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
-                    store_rough(rough + lane + 1, fused_states([&](int s, int v) { return at(now, lane + s, v); }, left, right));
+                store_rough(rough + lane + 1, fused_states([&](int s, int v) { return at(now, lane + s, v); }, left, right));
 #else
-                    if (e >= begin)
-                        store_rough(rough + lane + 1,
-                                    fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right));
+                if (e >= begin)
+                    store_rough(rough + lane + 1,
+                                fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right));
 #endif
-                    compute_node(now, lane + correction_reach - 1);
-                    for (int v = 0; v < gas_variables; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v];
-                }
+                compute_node(now, lane + correction_reach - 1);
+                for (int v = 0; v < gas_variables; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v];
             }
-            LANES {
-                for (int s = lane; s < 32 + corrected - 2; s += 32)
-                    jumps[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
-            }
-            LANES {  // the half point between elements e - 1 and e, unless both are ghosts
-                const int e = base + lane;
-                if (e >= begin && e <= end && place_in_row(node + lane, sj) <= n) {
-                    real left[gas_variables], right[gas_variables], flux[conserved_variables];
+        }
+        LANES {
+            for (int s = lane; s < 32 + corrected - 2; s += 32)
+                jumps[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
+        }
+        LANES {  // the half point between elements e - 1 and e, unless both are ghosts
+            const int e = base + lane;
+            if (e >= begin && e <= end && place_in_row(node + lane, sj) <= n) {
+                real left[gas_variables], right[gas_variables], flux[conserved_variables];
 #ifdef HX_INTERPOLATES_NODES
-                    for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
-                    const Rough<real> here = either(load_rough<real>(rough + lane), load_rough<real>(rough + lane + 1));
+                for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
+                const Rough<real> here = either(load_rough<real>(rough + lane), load_rough<real>(rough + lane + 1));
 #else
-                    for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
-                    const Rough<real> here = load_rough<real>(rough + lane + 1);
+                for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
+                const Rough<real> here = load_rough<real>(rough + lane + 1);
 #endif
-                    const real jump = largest_sensor<real>([&](int n) { return jumps[lane + n]; });
-                    const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
-                    const auto f_along = [&](int s, int v) { return f[v][lane + correction_reach - 1 + s]; };
-                    const auto field = [&](int s, int n) { return load<real>(fields + n * sv + plane + e - 1 + s); };
+                const real jump = largest_sensor<real>([&](int n) { return jumps[lane + n]; });
+                const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
+                const auto f_along = [&](int s, int v) { return f[v][lane + correction_reach - 1 + s]; };
+                const auto field = [&](int s, int n) { return load<real>(fields + n * sv + plane + e - 1 + s); };
 #if HX_SENSORS
-                    const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + plane + e - 1 + s); });
-                    for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
-                    if (share > real(0)) fused_hybrid(along, left, right, here, f_along, jump, field, share, flux);
+                const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + plane + e - 1 + s); });
+                for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
+                real split[gas_variables];
+                if (share > real(0)) {
+                    const auto read = [&](int s, real *node, real *through) {
+                        fused_split_node(along, s, node);
+                        for (int d = 0; d < 3; ++d) through[d] = along(s, FUSED_M + d);
+                    };
+                    split_flux(read, split);
+                    fused_hybrid(along, left, right, here, f_along, jump, field, share, split, flux);
+                }
 #else
-                    fused_flux(along, left, right, here, f_along, jump, field, flux);
+                fused_flux(along, left, right, here, f_along, jump, field, flux);
 #endif
-                    fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
-                    for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
-                }
+                fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
+                for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
             }
-            LANES {
-                const int e = base + lane - 1, l = place_in_row(node + lane, sj) - 1;
-                if (e >= begin && e < end && l >= 0 && l < n) {
-                    real before[conserved_variables], after[conserved_variables];
-                    for (int v = 0; v < conserved_variables; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
-                    if (viscous_flux) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
-                    const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
-                    fused_difference(r, plane + e, 1ll, sv, l, n, before, after, diffusive_flux, first, walls, sums);
-                }
+        }
+        LANES {
+            const int e = base + lane - 1, l = place_in_row(node + lane, sj) - 1;
+            if (e >= begin && e < end && l >= 0 && l < n) {
+                real before[conserved_variables], after[conserved_variables];
+                for (int v = 0; v < conserved_variables; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
+                if (viscous_flux) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
+                const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
+                fused_difference(r, plane + e, 1ll, sv, l, n, before, after, diffusive_flux, first, walls, sums);
             }
-            LANES {
-                if (lane < corrected) {
-                    pressure[lane] = pressure[lane + 32];
-                    for (int v = 0; v < gas_variables; ++v) f[v][lane] = f[v][lane + 32];
-                }
-                if (lane < held)
-                    for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
-                if (lane < gas_variables) minus[lane][0] = minus[lane][32];
-                if (HX_LIMITER && lane == 0) rough[0] = rough[32];
-                for (int v = lane; v < conserved_variables; v += 32) fluxes[v][0] = fluxes[v][32];
-                FETCHED;
-                if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE(HX_KEEP, HX_COMING);
+        }
+        LANES {
+            if (lane < corrected) {
+                pressure[lane] = pressure[lane + 32];
+                for (int v = 0; v < gas_variables; ++v) f[v][lane] = f[v][lane + 32];
             }
+            if (lane < held)
+                for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
+            if (lane < gas_variables) minus[lane][0] = minus[lane][32];
+            if (HX_LIMITER && lane == 0) rough[0] = rough[32];
+            for (int v = lane; v < conserved_variables; v += 32) fluxes[v][0] = fluxes[v][32];
+            FETCHED;
+            if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE(HX_KEEP, HX_COMING);
+        }
 #undef HX_COMING
 #undef HX_KEEP
-        }
     }
 }
+
+// Rows along i, each plane of them as one line of (rows - 1) sj + n elements, i its chunk of `chunk` elements.
+ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
+           const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+           const_work_field<HX_SENSORS> sensor, optional<const_work_field<gradient_variables>> viscous_flux,
+           rate_field<conserved_variables> r, int first, int walls, optional<rate_field<conserved_variables>> sums) {
+    const int elements = (rows - 1) * sj + n, begin = i * chunk, end = elements - begin < chunk ? elements : begin + chunk;
+    (void)j;
+    sweep_rows(o + (long long)k * sk, sj, begin, end, n, sv, q, m, fields, sensor, viscous_flux, r, first, walls, sums);
+}
+
+#if HX_SENSORS
+// The same if there are more than `limit` segments along i, by `warps` warps that take the chunks of all planes in turn.
+ROW_KERNEL(sweep_all_along, int i, int j, int k, int warps, int limit, int corner, int sj, int sk, int n, int rows,
+           int planes, int chunk, stride sv, const_state_field<conserved_variables> q, const_work_field<3> m,
+           const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
+           rate_field<conserved_variables> r, const int *count) {
+    const int elements = (rows - 1) * sj + n, chunks = (elements + chunk - 1) / chunk;
+    (void)j, (void)k;
+    if (count[0] <= limit) return;
+    for (int s = i; s < chunks * planes; s += warps) {
+        const int begin = s % chunks * chunk, end = elements - begin < chunk ? elements : begin + chunk;
+        const long long plane = corner + (long long)(s / chunks) * sk;
+        sweep_rows(plane, sj, begin, end, n, sv, q, m, fields, sensor, nullptr, r, 0, 0, nullptr);
+    }
+}
+#endif
 #endif

@@ -4,6 +4,7 @@
 //
 // Column c of the lists has its first node at start[c] in the part. weights[(2, 6)][columns]: of the sixth-order and of
 // the linear interpolation. layers[variables][n]: the values between both kernels.
+#include "boxes.h"
 #include "interpolated.h"
 
 // A box of ghosts in the lists. ghosts, values: number of its first ghost, and of its first value between the kernels.
@@ -14,18 +15,6 @@ struct level_box {
     int ghosts, values, normal, origin, layer, step;
     int columns[2], first_column[2], width[2], first[2];
 };
-
-// Returns the last box whose first item is not after item i.
-template <class Box>
-HD const Box &box_of(const int *box, int boxes, int Box::*first, int i) {
-    const Box *all = reinterpret_cast<const Box *>(box);
-    int low = 0, high = boxes;
-    while (high - low > 1) {
-        const int middle = (low + high) / 2;
-        (all[middle].*first <= i ? low : high) = middle;
-    }
-    return all[low];
-}
 
 // A linear function of the indexes in a box: `value` at the first node, and `steps` from node to node along three
 // directions. along: nodes of the box along the first two. The nodes from number `first` on, counted over all boxes,

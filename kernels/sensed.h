@@ -1,12 +1,14 @@
 // Common parts of the shock sensors (kernels/sensor/). Each of them is a template `Sensor` of the number type. For
 // every direction `along(at, area)` is called, with the primitives at(s) of the nodes s = -nodes_beside..nodes_beside
 // along it and the area of node 0. Then `value(own, inverse_volume)`, with the primitives of node 0, returns the
-// sensor.
+// sensor. `may_exceed(own, limit)` is false only where the sensor is less than `limit`, so that a GPU needs no division
+// at most nodes. A sensor that cannot tell without a division returns true.
 #if !HX_SENSORS
 // Without a shock sensor its value is 0.
 constexpr int nodes_beside = 1;
 template <class T> struct Sensor {
     template <class At> HD void along(const At &, const T *) {}
+    HD bool may_exceed(const Primitive<T> &, T) const { return false; }
     HD T value(const Primitive<T> &, T) const { return T(real(0)); }
 };
 #else
@@ -21,6 +23,7 @@ template <class T> struct Largest {
         above = select(more, other, above), below = select(more, whole, below);
     }
     HD T value() const { return above * reciprocal(below); }
+    HD auto exceeds(T limit) const { return above > limit * below; }
 };
 
 // Divergence and curl of the velocity by differences of the neighbouring nodes, times twice the volume; widest: the
@@ -37,6 +40,7 @@ template <class T> struct Turning {
         curl[2] = curl[2] + (area[0] * v - area[1] * u);
         widest = larger(widest, area[0] * area[0] + area[1] * area[1] + area[2] * area[2]);
     }
+    HD bool may_exceed(const Primitive<T> &, T) const { return true; }
     HD T divergence(T inverse_volume) const { return real(0.5) * inverse_volume * opening; }
     HD T curl2(T inverse_volume) const {
         const T half = real(0.5) * inverse_volume;

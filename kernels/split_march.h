@@ -3,13 +3,15 @@
 // and j, are fetched while the current plane is computed. They are converted to the variables of split_node once, in
 // memory that the block shares, and their pairs along i and j are read from there. Along k a thread also keeps the
 // nodes that it has passed there, and their rates so far in registers: each pair along k is computed once.
+#include "tile_plane.h"
+
 #if HX_SPLIT && !defined(HX_CPU)
 // Numbers of nodes: of a row of a tile with its ghosts along i, of all its rows, of its columns with their ghosts along
-// j, and of all nodes without corners. The rows of the tile are stored first.
+// j, and of all nodes with the places of corners.
 constexpr int march_row = HX_TILE_I + 2 * split_reach;
 constexpr int march_rows = march_row * HX_TILE_J;
 constexpr int march_columns = HX_TILE_I * HX_TILE_J + 2 * split_reach * HX_TILE_I;
-constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
+constexpr int march_nodes = march_row * HX_TILE_J + 2 * split_reach * march_row;
 // Numbers kept of a passed node; of a plane, with the areas along i and j; of a block: two planes, and the passed
 // nodes.
 constexpr int march_passed = split_variables + 3;
@@ -18,47 +20,9 @@ constexpr int split_march_own = 2 * march_plane + split_reach * march_passed * H
 static_assert(nodes_beside <= split_reach, "a sensor reads nodes that the split form brings");
 constexpr int split_march_blocks = sizeof(real) == 4 ? 3 : 2;
 
-// The place of node (x, y) of a tile among its nodes, and among its columns
-HD int march_place(int x, int y) {
-    if (y >= 0 && y < HX_TILE_J) return y * march_row + x + split_reach;
-    return march_rows + (y < 0 ? y + split_reach : y - HX_TILE_J + split_reach) * HX_TILE_I + x;
-}
+typedef TilePlane<split_reach, HX_TILE_I, HX_TILE_J> MarchTile;
+// The place of node (x, y) of a tile among its columns
 HD int march_column(int x, int y) { return (y + split_reach) * HX_TILE_I + x; }
-
-// The nodes of a plane that a tile reads. (i, j): first node of the tile, of ni by nj nodes.
-struct MarchTile {
-    int i, j, ni, nj;
-    bool along_i, along_j;  // whether there are fluxes along i and along j
-
-    // Calls visit(x, y, area_i, area_j) if node (x, y) is needed; area_i, area_j: whether its areas along i and j are.
-    template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
-        const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
-        const bool area_i = ghosts && along_i && row && i + x < ni + split_reach;
-        const bool area_j = ghosts && along_j && column && j + y < nj + split_reach;
-        if ((column && row) || area_i || area_j) visit(x, y, area_i, area_j);
-    }
-    // The same for the node of a thread, and for its share of the ghosts
-    template <class Visit> HD void bring(int thread, bool ghosts, const Visit &visit) const {
-        node(thread % HX_TILE_I, thread / HX_TILE_I, ghosts, visit);
-        constexpr int across = 2 * split_reach * HX_TILE_J, all = across + 2 * split_reach * HX_TILE_I;
-        if (!ghosts) return;
-        for (int e = thread; e < all; e += HX_TILE_THREADS) {
-            const bool row = e < across;
-            const int g = row ? e % (2 * split_reach) : (e - across) / HX_TILE_I;
-            const int beside = g < split_reach ? g - split_reach : g - split_reach + (row ? HX_TILE_I : HX_TILE_J);
-            node(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * split_reach) : beside, ghosts, visit);
-        }
-    }
-};
-
-// Numbers that memory keeps in another type than `real` are loaded after the others have arrived.
-#ifdef HX_WORK_FP32
-#define MARCH_FETCH(to, from) (void)0
-#define MARCH_ARRIVE(to, from) to = load<real>(from)
-#else
-#define MARCH_FETCH(to, from) FETCH(to, address(from))
-#define MARCH_ARRIVE(to, from) (void)0
-#endif
 
 // The primitives of a node from the variables of split_node: variable v at node[v * apart]
 HD Primitive<real> march_state(const real *node, int apart) {
@@ -100,7 +64,7 @@ HD void split_gather(const Node &node, const Area &area, real *change, Sensor<re
 TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
             const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first,
             const_work_field<HX_SENSORS> jacobian, real threshold, int smooth, real floor,
-            work_field<HX_SENSORS> sensor, mark_field<HX_SENSORS> tiles) {
+            work_field<HX_SENSORS> sensor, mark_field<HX_SENSORS> tiles, optional<int *> counts) {
     BLOCK_MEMORY(memory, split_march_own);
     PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes that a thread has passed, the nearest first
     PRIVATE(real, through, 3);  // the area along k of a thread's node
@@ -109,7 +73,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     // node_at: variable v at place `at` of plane `now`; across, along: the areas along i and j there
     const auto node_at = [&](int now, int v, int at) -> real & { return memory[now * march_plane + v * march_nodes + at]; };
     const auto across = [&](int now, int d, int at) -> real & {
-        return memory[now * march_plane + split_variables * march_nodes + d * march_rows + at];
+        return memory[now * march_plane + split_variables * march_nodes + d * march_rows + at - split_reach * march_row];
     };
     const auto along = [&](int now, int d, int at) -> real & {
         return memory[now * march_plane + split_variables * march_nodes + 3 * march_rows + d * march_columns + at];
@@ -122,24 +86,25 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     const long long corner = o + i + (long long)j * sj;
     const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
     if (HX_SENSORS) THREADS {
+        if (counts && i == 0 && j == 0 && k == 0 && thread < 3) counts[thread] = 0;
         for (int l = begin + thread * sensed_planes; l < end; l += HX_TILE_THREADS * sensed_planes)
             store(tiles + corner + (long long)l * sk, false);
     }
     for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
         const bool more = l + 1 < end + behind, ghosts = l + 1 >= begin && l + 1 < end;
         THREADS {
-            const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = march_place(x, y);
+            const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = MarchTile::place(x, y);
             const bool there = i + x < ni && j + y < nj;
             const long long p = corner + x + (long long)y * sj + (long long)l * sk;
             real coming[3] = {};
             if (more) {
                 tile.bring(thread, ghosts, [&](int x, int y, bool area_i, bool area_j) {
-                    const int to = march_place(x, y);
+                    const int to = MarchTile::place(x, y);
                     const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
-                    ROLLED for (int v = 0; v < gas_variables; ++v) MARCH_FETCH(node_at(1 - now, v, to), q + v * sv + p);
+                    ROLLED for (int v = 0; v < gas_variables; ++v) TILE_FETCH(node_at(1 - now, v, to), q + v * sv + p);
                     ROLLED for (int d = 0; d < 3; ++d) {
-                        if (area_i) MARCH_FETCH(across(1 - now, d, to), m + d * sv + p);
-                        if (area_j) MARCH_FETCH(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
+                        if (area_i) TILE_FETCH(across(1 - now, d, to), m + d * sv + p);
+                        if (area_j) TILE_FETCH(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
                     }
                 });
                 if (dk && there)
@@ -154,7 +119,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                         split_gather([&](int s, int v) { return node_at(now, v, at + s); },
                                      [&](int s, int d) { return across(now, d, at + s); }, change, found);
                     if (dj)
-                        split_gather([&](int s, int v) { return node_at(now, v, march_place(x, y + s)); },
+                        split_gather([&](int s, int v) { return node_at(now, v, at + s * march_row); },
                                      [&](int s, int d) { return along(now, d, march_column(x, y + s)); }, change, found);
                 }
                 if (dk) {
@@ -212,16 +177,16 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
             FETCHED;
             if (more) {
                 tile.bring(thread, ghosts, [&](int x, int y, bool area_i, bool area_j) {
-                    const int to = march_place(x, y);
+                    const int to = MarchTile::place(x, y);
                     const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
                     real state[gas_variables], node[split_variables];
                     for (int v = 0; v < gas_variables; ++v) {
-                        MARCH_ARRIVE(node_at(1 - now, v, to), q + v * sv + p);
+                        TILE_ARRIVE(node_at(1 - now, v, to), q + v * sv + p);
                         state[v] = node_at(1 - now, v, to);
                     }
                     for (int d = 0; d < 3; ++d) {
-                        if (area_i) MARCH_ARRIVE(across(1 - now, d, to), m + d * sv + p);
-                        if (area_j) MARCH_ARRIVE(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
+                        if (area_i) TILE_ARRIVE(across(1 - now, d, to), m + d * sv + p);
+                        if (area_j) TILE_ARRIVE(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
                     }
                     split_node(state, node);
                     for (int v = 0; v < split_variables; ++v) node_at(1 - now, v, to) = node[v];
@@ -233,6 +198,4 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
         turn = turn + 1 < split_reach ? turn + 1 : 0;
     }
 }
-#undef MARCH_FETCH
-#undef MARCH_ARRIVE
 #endif

@@ -141,3 +141,12 @@ template <class T, class Number> HD T load(state_row<Number> a) { return load<T>
 template <class Number, class T> HD void store(state_row<Number> to, T a) { store(to.p, a - reference(to.variable)); }
 template <class Number> HD const float *address(state_row<Number> a) { return a.p; }
 #endif
+
+// load and store of numbers that a kernel reads or writes once. They leave the caches of a GPU first, so that the
+// numbers that other points read again stay there.
+template <class T, class Place> HD T load_once(Place p) { return load<T>(p); }
+template <class Place, class T> HD void store_once(Place p, T a) { store(p, a); }
+#if defined(__CUDA_ARCH__)
+template <class T, class Number> HD T load_once(Number *p) { return T(__ldcs(p)); }
+template <class Number> HD void store_once(Number *p, real a) { __stcs(p, Number(a)); }
+#endif

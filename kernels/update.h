@@ -5,16 +5,16 @@ template <class T>
 HD void advance(state_pointer q0, state_pointer q, long long p, stride sv, const T *rate, T step, real a, real b,
                 int first) {
     T state[conserved_variables], start[conserved_variables];
-    for (int v = 0; v < conserved_variables; ++v) state[v] = load<T>(q + v * sv + p);
+    for (int v = 0; v < conserved_variables; ++v) state[v] = load_once<T>(q + v * sv + p);
     if (first) {
         for (int v = 0; v < conserved_variables; ++v) {
-            store(q0 + v * sv + p, state[v]);
-            store(q + v * sv + p, state[v] + step * rate[v]);
+            store_once(q0 + v * sv + p, state[v]);
+            store_once(q + v * sv + p, state[v] + step * rate[v]);
         }
     } else {
-        for (int v = 0; v < conserved_variables; ++v) start[v] = load<T>(q0 + v * sv + p);
+        for (int v = 0; v < conserved_variables; ++v) start[v] = load_once<T>(q0 + v * sv + p);
         for (int v = 0; v < conserved_variables; ++v)
-            store(q + v * sv + p, a * start[v] + b * (state[v] + step * rate[v]));
+            store_once(q + v * sv + p, a * start[v] + b * (state[v] + step * rate[v]));
     }
 }
 
@@ -52,10 +52,10 @@ VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di
               const real *dt, int dt_stride, real a, real b, int first, int keep) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T rate[conserved_variables];
-    for (int v = 0; v < conserved_variables; ++v) rate[v] = load<T>(r + v * sv + p);
+    for (int v = 0; v < conserved_variables; ++v) rate[v] = load_once<T>(r + v * sv + p);
     for (int c = 0; c < gradient_variables; ++c)
         rate[c + 1] = with_viscous_rates(rate[c + 1], flux + c * sv + p, di, dj, dk, sv);
-    const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
+    const T step = load_or_common<T>(dt, p, dt_stride) * load_once<T>(jacobian + p);
     advance<T>(q0, q, p, sv, rate, step, a, b, first);
     for (int v = 1; v < conserved_variables && keep; ++v) store(r + v * sv + p, rate[v]);
 }

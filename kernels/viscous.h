@@ -4,14 +4,18 @@
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
 #include "central_difference.h"
 
-// (u, v, w, T) and the scalars of node p
-template <class T> HD void node_primitives(const_state_pointer q, long long p, stride sv, T *w) {
-    T state[gas_variables];
-    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
-    Primitive<T> s = primitive(state);
+// (u, v, w, T) and the scalars of a node with the state q
+template <class T> HD void primitives_of_state(const T *q, T *w) {
+    Primitive<T> s = primitive(q);
     w[0] = s.u, w[1] = s.v, w[2] = s.w, w[3] = gas_gamma * s.p / s.rho;
-    for (int n = 0; n < scalar_variables; ++n)
-        w[gas_gradients + n] = load<T>(q + (gas_variables + n) * sv + p) / s.rho;
+    for (int n = 0; n < scalar_variables; ++n) w[gas_gradients + n] = q[gas_variables + n] / s.rho;
+}
+
+// The same for node p
+template <class T> HD void node_primitives(const_state_pointer q, long long p, stride sv, T *w) {
+    T state[conserved_variables];
+    for (int v = 0; v < conserved_variables; ++v) state[v] = load<T>(q + v * sv + p);
+    primitives_of_state(state, w);
 }
 
 // The same for every padded node
@@ -175,7 +179,7 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
     store(target + 3 * sv, a[0] * s.ex + a[1] * s.ey + a[2] * s.ez);
     for (int v = gas_gradients; v < gradient_variables; ++v)
         store(target + v * sv, s.diffusivity(v - gas_gradients)
-                                   * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
+                                        * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
 }
 
 // Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z,

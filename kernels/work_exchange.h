@@ -2,9 +2,8 @@
 #include "signals.h"
 #include "halo_rows.h"
 
-KERNEL(copy_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
-       long long source_sv, work_real *target, long long target_sv, int variables, real sign) {
-    copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
+KERNEL(copy_work_halo, int i, int j, int k, int boxes, int variables, const long long *box) {
+    copy_node<work_real>(i, boxes, box, variables);
 }
 
 KERNEL(pack_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
@@ -43,16 +42,15 @@ KERNEL(rotate_signalled_work_vectors, int i, int j, int k, const int *at, work_r
 }
 
 #ifdef HX_CPU
-static hx_shape copy_work_halo_rows_parts(const int *rows, int count, int nodes, int variables, const work_real *source,
-                                          long long source_sv, work_real *target, long long target_sv, real sign) {
-    (void)rows, (void)source, (void)source_sv, (void)target, (void)target_sv, (void)sign;
-    return row_parts(count, nodes, variables);
+static hx_shape copy_work_halo_rows_parts(int boxes, int rows, int nodes, int variables, const long long *box) {
+    (void)boxes, (void)box;
+    return row_parts(rows, nodes, variables);
 }
 
 // As copy_halo_rows.
-CPU_KERNEL(copy_work_halo_rows, long long begin, long long end, const int *rows, int count, int nodes, int variables,
-           const work_real *source, long long source_sv, work_real *target, long long target_sv, real sign) {
+CPU_KERNEL(copy_work_halo_rows, long long begin, long long end, int boxes, int rows, int nodes, int variables,
+           const long long *box) {
     (void)nodes, (void)variables;
-    copy_rows(begin, end, rows, count, source, source_sv, target, target_sv, sign);
+    copy_rows<work_real>(begin, end, boxes, rows, box);
 }
 #endif

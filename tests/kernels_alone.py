@@ -41,7 +41,7 @@ class Numpy:
     to_device = staticmethod(np.array)
     to_host = staticmethod(np.asarray)
     zeros = staticmethod(np.zeros)
-    copy = staticmethod(np.copyto)
+    copy = write = staticmethod(np.copyto)
 
 
 def with_implicit_program(folder: Path, text: str) -> Path:

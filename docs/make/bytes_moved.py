@@ -22,6 +22,7 @@ _READ_WRITTEN = {
     "flux_difference": (5, 5),  # flux; r
     "viscous_primitives": (5, 4),  # q; w
     "viscous_flux": (14, 12),  # w, m, jacobian; flux
+    "viscous_march": (15, 12),  # q, m, jacobian; flux
     "viscous_difference": (16, 4),  # flux, r; r
     "update": (11, 10),  # q, r, jacobian; q0, q in the first stage, as many in the others
     "viscous_update": (23, 10),  # the update's, and the flux: where all three directions are its own
@@ -38,6 +39,7 @@ _OF_SCALAR = {
     "sweep_across": (1, 1, "q", 5),
     "viscous_primitives": (1, 1, "q", 5),
     "viscous_flux": (1, 3, "w", 4),
+    "viscous_march": (1, 3, "q", 5),
     "viscous_difference": (4, 1, "r", 5),
     "update": (2, 2, "q", 5),
     "viscous_update": (5, 2, "q", 5),

@@ -34,6 +34,9 @@ class Launch(NamedTuple):
         if sd is None:
             return None
         others = [self.arguments[name] for name in ("s1", "s2", "sj", "sk") if name in self.arguments]
+        if not others:  # of the kernel of listed segments, which knows no other direction
+            q = self.arguments["q"]
+            others = [stride // q.itemsize for stride in q.strides[-3:]]
         return "ijk"[0 if sd == 1 else 1 + sum(1 < other < sd for other in others)]
 
     @property

@@ -286,7 +286,7 @@ class Fields:
             extent = (-(-elements // chunk), 1, n)
             return self.program.call("sweep_along", extent, **place, n=n, chunk=chunk, **fields, **ways)
         chunk = line_chunk(n, n * n, self.q.itemsize) if self.cut else n
-        place = {"o": self.origin, "s2": s[3 - d], "sd": s[d], "march": 1}
+        place = {"o": self.origin, "s2": s[3 - d], "sd": s[d]}
         return self.program.call("sweep_across", (n, n, -(-n // chunk)), **place, n=n, chunk=chunk, **fields, **ways)
 
     def of_all_directions(self) -> Iterator[Form]:

@@ -7,11 +7,6 @@ from contextlib import contextmanager
 # Whether a context of `repeatedly` is active, and whether the objects created before it have been examined.
 _repeated = _apart = False
 
-# Fraction of the free memory of a device, and number of calls, from which on `collect_large` frees memory.
-SHARE, CALLS = 0.02, 16
-# Bytes of arrays that are not needed any more, and calls of `collect_large`, since it ran the collector.
-_left = _calls = 0
-
 
 def collect() -> None:
     """Run Python's garbage collector, which frees the memory of objects that only refer to each other. Inside the
@@ -22,17 +17,6 @@ def collect() -> None:
     if _repeated and not _apart:
         gc.freeze()
         _apart = True
-
-
-def collect_large(size: int, room: int | None) -> None:
-    """Run `collect` if a considerable part of the memory would be freed, or after 16 calls. `size`: bytes of arrays
-    that are not needed any more since the last call. `room`: free bytes in the memory of the device; None if the arrays
-    are in the memory of the host, for which `collect` always runs."""
-    global _left, _calls
-    _left, _calls = _left + size, _calls + 1
-    if room is None or _left > SHARE * room or _calls >= CALLS:
-        collect()
-        _left = _calls = 0
 
 
 @contextmanager

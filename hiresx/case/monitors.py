@@ -221,10 +221,8 @@ class Conservation(SampledTable):
     An integral changes by the sources minus the fluxes, to truncation error. If everything is periodic, the integrals
     are constant to round-off. On a wall where a level of refinement ends, friction and heat differ from those of a
     [[force]] by truncation error: [conservation] uses the fluxes of the nodes of both levels there, [[force]] only the
-    friction of the finest level. Where a wall through which gas is blown or sucked meets another no-slip wall, the node
-    has the mean of both velocities. The fluxes contain this velocity, although the gas gets the mass of the given one.
-    In axisymmetric flow the balance holds only for mass, momentum_x and energy: momentum_y is the sum of radial
-    components, momentum_z that of components along the swirl.
+    friction of the finest level. In axisymmetric flow the balance holds only for mass, momentum_x and energy:
+    momentum_y is the sum of radial components, momentum_z that of components along the swirl.
     """
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import shlex
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,11 +221,15 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
     from hiresx.launch.mpirun_messages import signal_name
     from hiresx.output.saved.record import mark_failed
 
-    began = time.time()
-    ended = job.run(line, count, hydra)
+    before = _records(words)
+    again = f"hiresx launch -n {count}"
+    for name in ("backend", "transport", "rebalance"):
+        value = words.values[name]
+        again += f" --{name} {shell.quote(value)}" if value != "auto" else ""
+    ended = job.run(line, count, hydra, again)
     if ended.status in _EXPLAINED:
         return ended.status
-    directory = _directory(words, began)
+    directory = _directory(words, before)
     begun = directory is not None and record(directory).get("status") in ("running", "lost")
     if ended.status == 0 and not begun:
         return 0
@@ -242,10 +245,7 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
 
         hint = f"what was computed is in {directory}"
         if checkpoint.list_checkpoints(directory):
-            hint += f"; to go on: hiresx launch -n {count} --restart {shell.quote(directory)}"
-            for option in ("backend", "transport", "rebalance"):
-                value = words.values[option]
-                hint += f" --{option} {shell.quote(value)}" if value != "auto" else ""
+            hint += f"; to go on: {again} --restart {shell.quote(directory)}"
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):
@@ -254,8 +254,9 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
     return ended.status or 1
 
 
-def _directory(words: _Words, began: float) -> Path | None:
-    """Return the folder of the run that was started at `began`; None if it did not create one."""
+def _records(words: _Words) -> dict[Path, int]:
+    """Return the folders with a record that the command may compute in, and when each record was last written, in
+    ns."""
     out, restart = words.values["out"], words.values["restart"]
     if out is not None:
         found = [Path(out)]
@@ -265,8 +266,16 @@ def _directory(words: _Words, began: float) -> Path | None:
         found = list(Path("runs").glob("*/"))
     from hiresx.cli.run import record
 
-    found = [path for path in found if record(path) and (path / "run.json").stat().st_mtime >= began - 1]
-    return max(found, key=lambda path: (path / "run.json").stat().st_mtime_ns, default=None)
+    return {path: (path / "run.json").stat().st_mtime_ns for path in found if record(path)}
+
+
+def _directory(words: _Words, before: Mapping[Path, int]) -> Path | None:
+    """Return the folder of the run that the command has computed; None if it did not create one. `before`: the result
+    of `_records` before the start. Times are only compared with those of the same folder, because the clock of a file
+    server may differ from that of this machine, and clocks may be set."""
+    after = _records(words)
+    written = [path for path in after if after[path] != before.get(path)]
+    return max(written, key=lambda path: after[path], default=None)
 
 
 def _check_run(values: Mapping[str, Any], ranks: int) -> None:

@@ -113,12 +113,22 @@ class Flags:
     def __init__(self, hierarchy: Hierarchy):
         self._hierarchy, self._table = hierarchy, hierarchy.table
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
+        self._known: dict[tuple[int, int], tuple[list[np.ndarray], ...]] = {}
 
-    def _lines(self, level: int, base: int) -> list[tuple[int, tuple[int, ...], bool]]:
-        """Return the first arguments of `_tiles_over` along i, j and k."""
-        space, sizes = self._hierarchy.spaces[level + 1, base], self._hierarchy.spaces[level, base].size
-        wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
-        return [*zip(sizes, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
+    def _lines(self, level: int, base: int) -> tuple[list[np.ndarray], ...]:
+        """Return three lists with an array for each of i, j and k: the results of `_first_alike`, and those of
+        `_tiles_over` for both thresholds."""
+        if (level, base) not in self._known:
+            space, sizes = self._hierarchy.spaces[level + 1, base], self._hierarchy.spaces[level, base].size
+            wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
+            lines = [*zip(sizes, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
+            around, tile = self._table.nodes_around, self._table.tile
+            self._known[level, base] = (
+                [_first_alike(*line, around, tile) for line in lines],
+                [_tiles_over(*line, around, tile) for line in lines],
+                [_tiles_over(*line, 0, tile) for line in lines],
+            )
+        return self._known[level, base]
 
     def alike(self, level: int, base: int, box: Range) -> list[np.ndarray]:
         """Divide a box of nodes into groups that lead to the same choice of boxes of finer grid (tiles), so that only
@@ -127,8 +137,7 @@ class Flags:
         three integer arrays, along i, j and k, with the first node of each range, counted from the first node of
         `box`."""
         found = []
-        for line, (lo, hi) in zip(self._lines(level, base), box, strict=True):
-            first = _first_alike(*line, self._table.nodes_around, self._table.tile)
+        for first, (lo, hi) in zip(self._lines(level, base)[0], box, strict=True):
             inside = first[np.searchsorted(first, lo, "right") : np.searchsorted(first, hi)]
             found.append(np.append(0, inside - lo))
         return found
@@ -141,15 +150,12 @@ class Flags:
         j, k on this level. `marked` (nk, nj, ni): the result of `marks` (0, 1 or 2) at each node; if `alike` is given,
         the largest result in each box of ranges of nodes. `alike`: three arrays, along i, j and k, with the first node
         of each of these ranges, counted from the first node of `box` (the result of the method `alike`)."""
-        table, finer, lines = self._table, level + 1, self._lines(level, base)
+        finer, (_, *lines) = level + 1, self._lines(level, base)
         nodes = [np.arange(hi - lo) for lo, hi in box] if alike is None else alike
-        for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):
+        for taken, least, over in zip((self.above, self.held), (2, 1), lines, strict=True):
             chosen = marked >= least
             if chosen.any():
-                tiles = [
-                    _tiles_over(*line, around, table.tile)[lo + own]
-                    for line, (lo, _), own in zip(lines, box, nodes, strict=True)
-                ]
+                tiles = [line[lo + own] for line, (lo, _), own in zip(over, box, nodes, strict=True)]
                 taken[finer][base] |= along_lines(chosen, tiles)
 
     def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:

@@ -1,6 +1,6 @@
 """Copies of ghost nodes of connected faces: their sources and targets."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -49,8 +49,7 @@ class HaloList:
     `ghosts`, `donors`: flat indexes into the padded arrays (`padded_shape`) of `block` and `donor`. `direction`: the
     direction (0, 1, 2) of the connected face of `block`. `donor_direction`, `sign`: the flux of `block` through this
     face is `sign` times the flux of the donor along `donor_direction`. `rotation`: the matrix that rotates vectors of
-    the donor into the axes of the block; None if no rotation is needed. `key`: the connection and the sizes of both
-    blocks. Lists with the same key have the same nodes.
+    the donor into the axes of the block; None if no rotation is needed.
     """
 
     donor: int
@@ -63,7 +62,6 @@ class HaloList:
     donor_direction: int
     sign: int
     rotation: tuple[tuple[float, float, float], ...] | None = None
-    key: tuple[Hashable, ...] = ()
 
     @property
     def destination(self) -> np.ndarray:
@@ -123,8 +121,7 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
             continue
         block, donor = decomposition.blocks[connection.block], decomposition.blocks[connection.donor]
         c = connection
-        key = c.face, c.range, c.matrix, c.offset, block.size, donor.size, halo
-        ghosts, donors = _ends(*key)
+        ghosts, donors = _ends(c.face, c.range, c.matrix, c.offset, block.size, donor.size, halo)
         lists.append(
             HaloList(
                 donor=connection.donor,
@@ -137,7 +134,6 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
                 donor_direction=connection.donor_direction,
                 sign=connection.sign,
                 rotation=getattr(connection, "rotation", None),
-                key=key,
             )
         )
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))

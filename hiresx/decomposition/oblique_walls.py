@@ -270,18 +270,27 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
         block = whole.blocks[patch.block]
         if patch.condition.type != "symmetry" or _planes_of(whole, patch, found):
             continue
-        dimensions = len(block.active)
-        normal, point = plane_of(face_nodes(block, patch), block.rounding)
-        if normal is None or point is None:
+        if (symmetry := symmetry_of(block, patch)) is None:
             continue
+        normal, plane = symmetry
+        dimensions = len(normal)
         rows = [
             inward_rows(block, patch.face, common, 3)
             for wall, common in met_by(whole, patch)
             if wall.condition.kernel == FRICTION or wall.condition.type == MODELLED
         ]
         if any(ends_in_edge(r[:, :dimensions].reshape(3, dimensions, -1).transpose(1, 2, 0), normal) for r in rows):
-            found.append(reflection(np.pad(normal, (0, 3 - dimensions)), float(point @ normal)))
+            found.append(plane)
     return found
+
+
+def symmetry_of(block: Block, patch: "Patch") -> tuple[np.ndarray, Motion] | None:
+    """Return the unit normal (dimensions,) of the plane of symmetry `patch`, a boundary patch of `block`, and the
+    reflection about it; None if its nodes lie on no plane, or on more than one."""
+    normal, point = plane_of(face_nodes(block, patch), block.rounding)
+    if normal is None or point is None:
+        return None
+    return normal, reflection(np.pad(normal, (0, 3 - len(normal))), float(point @ normal))
 
 
 def edges_at_no_slip_walls(whole: "Decomposition", patch: "Patch") -> list[Range]:

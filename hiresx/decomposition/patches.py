@@ -15,7 +15,13 @@ from hiresx.decomposition.connection_ends import ConnectionEnds
 from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
-from hiresx.decomposition.wall_seams import WALLS, PlacedCondition, walls_over_connections, walls_over_seams
+from hiresx.decomposition.wall_seams import (
+    WALLS,
+    PlacedCondition,
+    connected_over_steps,
+    walls_over_connections,
+    walls_over_seams,
+)
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
@@ -68,7 +74,8 @@ class Decomposition:
     in it) and the rank that computes it. Before the division, each is a whole block of rank 0. `stencil`: the widths of
     the stencils of the run, which determine the number of ghost layers and the smallest boxes. `axisymmetric`: whether
     y is the radius. `pushes`: unit vectors along which a body force acts. `levels`: which of the blocks are boxes of
-    finer grid (tiles), None without refinement."""
+    finer grid (tiles), None without refinement. `step_edges`: nodes of slip walls on edges of steps
+    (`hiresx.decomposition.wall_seams.connected_over_steps`), which belong to the walls in integrals only."""
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...]
@@ -78,6 +85,7 @@ class Decomposition:
     axisymmetric: bool = False
     pushes: tuple[tuple[float, float, float], ...] = ()
     levels: "Levels | None" = None
+    step_edges: tuple[Patch, ...] = ()
 
     @property
     def points(self) -> int:
@@ -100,9 +108,12 @@ class Decomposition:
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
     """Return the same decomposition in which the patches refer to the objects in `conditions` instead of equal copies.
     Patches from another process contain copies, but conditions are compared by identity."""
-    own = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in decomposition.patches]
-    patches = (replace(patch, condition=c) for patch, c in zip(decomposition.patches, own, strict=True))
-    return replace(decomposition, patches=tuple(patches))
+
+    def own(patches: Sequence[Patch]) -> tuple[Patch, ...]:
+        held = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in patches]
+        return tuple(replace(patch, condition=c) for patch, c in zip(patches, held, strict=True))
+
+    return replace(decomposition, patches=own(decomposition.patches), step_edges=own(decomposition.step_edges))
 
 
 def decompose(case: Case, grid: Grid) -> Decomposition:
@@ -156,6 +167,10 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     _check_touching(grid, placed, conditions)
     connections, placed = walls_over_connections(grid.blocks, *ends.given_to_walls(placed))
 
+    edges: list[PlacedCondition] = []
+    if getattr(case, "refine", None) is None:  # boxes of finer grid divide walls and connections between nodes
+        connections, placed, edges = connected_over_steps(grid.blocks, connections, placed)
+
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
     for b, face, range_, condition in walls_over_seams(grid.blocks, connections, placed):
@@ -173,7 +188,10 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
     force = getattr(case, "body_force", None)
     pushes = () if force is None else force.directions
-    found = Decomposition(blocks, tuple(connections), tuple(patches), parts, reaches, axisymmetric, pushes)
+    step_edges = tuple(Patch(*edge, len(patches) + n) for n, edge in enumerate(edges))
+    found = Decomposition(
+        blocks, tuple(connections), tuple(patches), parts, reaches, axisymmetric, pushes, step_edges=step_edges
+    )
     check_pushed_planes(found)
     return found
 

@@ -96,11 +96,60 @@ def _claims(
                         yield b, face, part, wall[3]
 
 
+def connected_over_steps(
+    blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
+) -> tuple[list[Connection], list[PlacedCondition], list[PlacedCondition]]:
+    """Connect two blocks along the edge of a step. There slip walls of both meet, and a third block is connected to
+    both blocks. With the connection all three blocks have the same ghosts at the edge, so that their copies of its
+    nodes have the same flow. Returns the connections with the new ones, the conditions without the nodes on such edges,
+    and the conditions that these nodes had. `placed`: the conditions, each as (block number, face, half-open index
+    ranges, condition)."""
+    made, left, taken = list[Connection](), list[PlacedCondition](), list[PlacedCondition]()
+    for b, face, range_, condition in placed:
+        parts = [range_]
+        for c, nodes in _ends(blocks, connections, (b, face, range_, condition)) if _slips(condition) else ():
+            own, line = same_face(face, c, nodes), _box(c.donors(nodes))
+            for behind in connections:
+                if (behind.block, behind.face) != (c.donor, own) or intersection(behind.range, line) != line:
+                    continue
+                there = _box(behind.donors(c.donors(nodes)))
+                if not any(
+                    n == behind.donor and _slips(w) and intersection(r, there) == there for n, _, r, w in placed
+                ):
+                    continue
+                edge, motion = _box(nodes), behind.motion.then(c.motion)
+                matrix, offset = np.array(behind.matrix), np.array(behind.offset)
+                turn = (matrix @ np.array(c.matrix)).tolist()
+                made.append(
+                    Connection(
+                        b, face, edge, behind.donor, (triple(turn[0]), triple(turn[1]), triple(turn[2])),
+                        triple((matrix @ np.array(c.offset) + offset).tolist()), motion.translation, motion.rotation,
+                    )
+                )  # fmt: skip
+                taken.append((b, face, edge, condition))
+                parts = [rest for part in parts for rest in _outside(part, edge)]
+        left += [(b, face, part, condition) for part in parts]
+    return [*connections, *made], left, taken
+
+
+def _slips(condition: Condition) -> bool:
+    return isinstance(condition, SlipWall)
+
+
 def _shared_lines(
     blocks: Sequence[Block], connections: Sequence[Connection], wall: PlacedCondition
 ) -> Iterator[tuple[int, str, Range]]:
     """Yield the lines of nodes at the edges of a wall that other blocks have, too: the block, its face that continues
     that of the wall, and the nodes."""
+    for c, nodes in _ends(blocks, connections, wall):
+        yield c.donor, same_face(wall[1], c, nodes), _box(c.donors(nodes))
+
+
+def _ends(
+    blocks: Sequence[Block], connections: Sequence[Connection], wall: PlacedCondition
+) -> Iterator[tuple[Connection, np.ndarray]]:
+    """Yield the lines of nodes at the edges of a wall that other blocks have, too: the connection to such a block, and
+    the indexes i, j, k (3, n) of the nodes in the block of the wall."""
     b, face, range_, _ = wall
     block = blocks[b]
     for e in block.active:
@@ -115,11 +164,19 @@ def _shared_lines(
                 if c.block != b or c.face != FACES[2 * e + upper] or (shared := intersection(c.range, edge)) is None:
                     continue
                 nodes = np.array(np.meshgrid(*(np.arange(*ends) for ends in shared), indexing="ij")).reshape(3, -1)
-                donors = c.donors(nodes)
-                if contains_nodes(blocks[c.donor], donors):
-                    lows, highs = donors.min(axis=1), donors.max(axis=1)
-                    line = triple((int(lo), int(hi) + 1) for lo, hi in zip(lows, highs, strict=True))
-                    yield c.donor, same_face(face, c, nodes), line
+                if contains_nodes(blocks[c.donor], c.donors(nodes)):
+                    yield c, nodes
+
+
+def _box(nodes: np.ndarray) -> Range:
+    """The half-open ranges of the nodes (3, n) of a line."""
+    return triple((int(lo), int(hi) + 1) for lo, hi in zip(nodes.min(axis=1), nodes.max(axis=1), strict=True))
+
+
+def _outside(range_: Range, part: Range) -> Iterator[Range]:
+    """Yield the nodes of a range that are not in `part`, as ranges."""
+    common = intersection(range_, part)
+    yield from [range_] if common is None else _without(range_, common)
 
 
 def _without(range_: Range, part: Range) -> Iterator[Range]:

@@ -147,7 +147,7 @@ def check_places(signature: Signature, extent: Sequence[int] | None, values: Seq
         return
     given = dict(zip((name for _, name in signature.arguments), values, strict=True))
     for name in signature.aligned:
-        if _address(given[name]) % CHUNK:
+        if address(given[name]) % CHUNK:
             raise misfit(signature, name, f"needs an array that begins at a multiple of {CHUNK} bytes")
     if where is None:
         return
@@ -173,8 +173,8 @@ def check_places(signature: Signature, extent: Sequence[int] | None, values: Seq
             )
 
 
-def _address(array: Any) -> int:
-    """Return the address of the first item of an array of numpy or cupy."""
+def address(array: Any) -> int:
+    """Return the address of the first item of `array`, an array of NumPy or CuPy."""
     found = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
     return int(found["data"][0])
 

@@ -9,12 +9,14 @@ from hiresx.kernels import Signature
 class Call(NamedTuple):
     """A launch of the kernel of `signature` over `extent` (None for a CPU kernel, which visits its points itself).
     `arguments`: the arguments by name, in the order of the kernel. `packed`: the same arguments in the form that the
-    backend passes on without a check."""
+    backend passes on without a check. `touched`: arrays that the kernel accesses by addresses in a table, each with
+    whether it writes the array."""
 
     signature: Signature
     extent: tuple[int, int, int] | None
     arguments: Mapping[str, Any]
     packed: Any
+    touched: Sequence[tuple[Any, bool]] = ()
 
     @property
     def name(self) -> str:

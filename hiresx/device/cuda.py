@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.base import optional
-from hiresx.device import nvrtc
+from hiresx.device import nvrtc, wrappers
 from hiresx.device.arguments import (
     CHUNK,
     check_array,
@@ -388,6 +388,8 @@ class CudaBackend:
             raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.HINT) from error
         self._cupy = cupy
         self._capability = int(gpu.compute_capability)
+        # Bytes of shared memory that every GPU of this generation gives a block of threads.
+        self.block_memory = wrappers.LARGE_MEMORY if self._capability >= 80 else wrappers.OLDER_MEMORY
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:
@@ -482,6 +484,12 @@ class CudaBackend:
     def copy(self, destination: Any, source: Any) -> None:
         """Copy the array `source` into `destination`. Both are on the GPU and have the same type and shape."""
         self._cupy.copyto(destination, source, casting="no")
+
+    def write(self, destination: Any, source: np.ndarray[Any, Any]) -> None:
+        """Copy the few numbers of the NumPy array `source` into the CuPy array `destination` of the same type and
+        shape, after all kernels launched before. The call does not wait for these, since CUDA takes up the numbers at
+        once from memory that is not page-locked."""
+        destination.set(source, stream=self._stream)
 
     def synchronize(self) -> None:
         """Wait until all work launched on the GPU is done."""

@@ -50,8 +50,8 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
     returns the addresses of the first byte of an array and of the byte after its last; the default is for NumPy arrays.
 
     Two launches depend on each other if one writes an array that the other reads or writes. A kernel is assumed to
-    access all of its arrays and nothing else. The launches of a list in `calls` have the same level even if they access
-    the same arrays.
+    access all of its arrays, those in `Call.touched`, and nothing else. The launches of a list in `calls` have the same
+    level even if they access the same arrays.
     """
     touched, pieces = _memory_accesses(calls, extent or _bytes)
     # For every piece of memory, the last level that accessed it and the last one that wrote it.
@@ -132,8 +132,7 @@ def _memory_accesses(
                 (name, is_written(kind)) for kind, name in kinds if is_pointer(kind)
             ]
         of_call = places[id(call)] = [(0, True)] if in_order(call) else []
-        for name, write in named:
-            array = call.arguments[name]
+        for array, write in [*((call.arguments[name], write) for name, write in named), *call.touched]:
             if array is None:
                 continue
             number = numbers.get(id(array))

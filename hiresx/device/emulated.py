@@ -2,7 +2,7 @@
 
 from hiresx.device.arguments import CHUNK
 from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
-from hiresx.device.wrappers import BLOCK
+from hiresx.device.wrappers import BLOCK, LARGE_MEMORY
 
 
 class EmulatedProgram(NativeProgram):
@@ -33,6 +33,7 @@ class EmulatedBackend(NativeBackend):
 
     name = "emulated"
     chunk_bytes = CHUNK
+    block_memory = LARGE_MEMORY
     program = EmulatedProgram
     # Fused multiply-adds as NVRTC uses by default; -march=native provides the instruction. -O2 takes 1.6 times the
     # compiler's time and saves a tenth of the kernels'.

@@ -15,7 +15,7 @@ from hiresx.equations.storage import Storage, SweepPrecision, packed_reals
 from hiresx.errors import HiresxError
 
 # Those of the run's storage (hiresx.equations.storage), and "mark": true or false, in a byte.
-Numbers = Literal["real", "stored", "work", "rate", "mark"]
+Numbers = Literal["real", "stored", "work", "rate", "mark", "index"]
 # The exchange that fills ghosts of connected faces from their donors: that of the state, that of the viscous fluxes
 # (with an array for each direction of the grid), or a separate one after the term that computes the field
 # (hiresx.rhs.terms). In the last case, ghosts of patched faces are interpolated and those of other faces repeat the
@@ -175,8 +175,7 @@ class Field:
 
     def kind(self, layout: Layout) -> str:
         """Return NumPy's name of the number type of this field, in a run with the fields `layout`."""
-        found: str = "int8" if self.numbers == "mark" else getattr(layout.storage, self.numbers)
-        return found
+        return {"mark": "int8", "index": "int32"}.get(self.numbers) or str(getattr(layout.storage, self.numbers))
 
     def size(self, layout: Layout) -> int:
         """Return the number of bytes of one number of this field, in a run with the fields `layout`."""
@@ -241,6 +240,8 @@ FIELDS: tuple[Field, ...] = (
     ),
     # at the first node of each tile of a plane: whether the shock sensor is above 0 in it (kernels/sensed_tiles.h)
     Field("sensed_tiles", "mark", optional=True),
+    # the segments of lines in which the shock sensor changes rates (kernels/sensed_segments.h)
+    Field("sensed_segments", "index", optional=True),
     # the entropic pressure of the regularised scheme in the last stage, from which the next one starts; the second
     # array of its sweeps; the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure); and its values at
     # the start of the step, for a step that is repeated

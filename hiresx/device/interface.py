@@ -104,6 +104,11 @@ class Backend(Protocol):
     def copy(self, destination: Any, source: Any) -> None:
         """Copy the array `source` into `destination`, arrays of this backend with the same type and shape."""
 
+    def write(self, destination: Any, source: np.ndarray) -> None:
+        """Copy the few numbers of the NumPy array `source` into `destination`, an array of this backend with the same
+        type and shape, after all work launched so far. The call does not wait for this work, and the caller may change
+        `source` afterwards."""
+
     def free_memory(self) -> int | None:
         """Return the number of bytes that are free for arrays of this backend; None if its arrays are in the host's
         memory."""

@@ -173,6 +173,8 @@ class NativeBackend:
         """Copy the array `source` into `destination`, which has the same type and shape."""
         np.copyto(destination, source, casting="no")
 
+    write = copy
+
     def free_memory(self) -> int | None:
         """Return None, since the arrays of this backend are in the memory of the host."""
         return None

@@ -25,6 +25,7 @@ from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
 from hiresx.equations.diffusivity import largest_diffusivity
+from hiresx.equations.stencil import DIFFERENCE_REACH, largest_diffusion
 from hiresx.equations.storage import STORAGE
 from hiresx.equations.system import transported_names
 from hiresx.errors import HiresxError
@@ -338,14 +339,25 @@ def _every(steps: int) -> str:
 
 
 def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
-    """Return a warning, in a list, if the constant step `time.dt` of `case` makes its time integrator unstable;
-    otherwise an empty list. `inviscid`, `viscous`: the largest spectral radii of the flow, in c_ref / L."""
-    scheme = integrator(case.time.integrator)
+    """Return warnings about the time step of `case`: a constant step `time.dt` with which the time integrator is
+    unstable, and sponges that are too strong for the step. `inviscid`, `viscous`: the largest spectral radii of the
+    flow, in c_ref / L."""
+    name, time = case.time.integrator, case.time
+    scheme = integrator(name)
     stable = largest_step(scheme.cfl, viscous_limit(case), inviscid, viscous)
-    if case.time.dt is None or not case.time.dt > stable:
-        return []
-    name = case.time.integrator
-    return [f'time.dt = {case.time.dt:g} is above {stable:.3g}, up to which "{name}" is stable with this flow']
+    found = []
+    if time.dt is not None and time.dt > stable:
+        found.append(f'time.dt = {time.dt:g} is above {stable:.3g}, up to which "{name}" is stable with this flow')
+    if not scheme.implicit:
+        step = time.dt or largest_step(time.cfl or 0.0, time.viscous_cfl, inviscid, viscous)
+        strongest = scheme.viscous_cfl * largest_diffusion(DIFFERENCE_REACH) / step
+        found += [
+            f'sponge.{n}.strength = {sponge.strength:g} is above {strongest:.3g}, up to which "{name}" is stable with '
+            f"steps of {step:.3g}"
+            for n, sponge in enumerate(case.sponge)
+            if sponge.strength > strongest
+        ]
+    return found
 
 
 def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray, ...]]) -> list[str]:

@@ -4,19 +4,16 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hiresx.base.kept import Kept
 from hiresx.device.interface import Backend, Call, Program
+from hiresx.equations import DIRECTIONS
 from hiresx.exchange.endpoint import QuantityMessages
-from hiresx.exchange.filled_lists import ListBoxes, filled_lists
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merge_links
-from hiresx.exchange.rows import lists_on_device, rows
 from hiresx.exchange.transport import Transport
 
 # A waiting rank first polls without pause for this many seconds, then yields its core between polls, and finally sleeps
@@ -31,13 +28,11 @@ class ExchangedArrays:
     """Access to the arrays whose ghosts are exchanged; they are the same in all exchanges. `part` is the position of a
     box of nodes among those that this rank computes. `array(part, direction)`: the array with all variables.
     `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the same array from the
-    first component of the vector on. `owners[part]`: an object that exists as long as the arrays of the part. If
-    `owners` is empty, the next solver does not use the kernel launches again."""
+    first component of the vector on."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
     vectors: Callable[[int, int], Any] | None = None
-    owners: Sequence[Any] = ()
 
 
 class Channel:
@@ -47,16 +42,14 @@ class Channel:
     `layout`: the nodes and ranks from which the ghosts of this rank come. `directed`: whether the quantity is a flux
     along a grid direction; its sign then changes if the directions of two blocks are opposite. `messages`: the message
     buffers and transports of the quantity. `later`: whether a launch returns before its kernel has run; sending then
-    waits for the kernel. `apart`: whether its number type differs from the type of the state. `kept`: a cache from
-    which the rows of nodes are taken. `waited`: seconds spent waiting for other ranks. `exchanges`: the number of
-    exchanges that were started."""
+    waits for the kernel. `apart`: whether its number type differs from the type of the state. `waited`: seconds spent
+    waiting for other ranks. `exchanges`: the number of exchanges that were started."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
-        messages: QuantityMessages, later: bool, apart: bool = False, kept: Kept | None = None,
+        messages: QuantityMessages, later: bool, apart: bool = False,
     ):  # fmt: skip
-        self._kept = kept or Kept()
-        self._program, self._width, self._later = program, width, later
+        self._backend, self._program, self._width, self._later = backend, program, width, later
         self._apart = apart
         self._outgoing, self._transports = messages.outgoing, messages.transports
         ends: tuple[str, ...] = ("donor_direction", "direction", "sign") if directed else ()
@@ -69,18 +62,7 @@ class Channel:
             rotated = [link for link in links if link.rotation is not None]
             return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
 
-        # Copies between the parts of this rank: by rows if the kernels support it, else by lists.
-        self._local: list[tuple[HaloLink, Any, Any]] = []
-        self._local_rows: list[tuple[HaloLink, Any, int]] = []
-        by_rows = self._kernel("copy_halo_rows") in program.signatures
-        # Channels of the same kind have the same nodes.
-        if (by_rows, ends) not in layout.copies:
-            layout.copies[by_rows, ends] = self._local_nodes(backend, layout, by_rows, ends)
-        for link, (nodes, *source) in layout.copies[by_rows, ends]:
-            if source:
-                self._local.append((link, nodes, *source))
-            else:
-                self._local_rows.append((link, nodes.reshape(-1, 3), link.count))
+        self._boxes = layout.copied if directed else layout.copied._replace(sign=np.ones_like(layout.copied.sign))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
         self._turned = {peer.rank: rotated_links(peer.links) for peer in layout.peers} | {
@@ -99,23 +81,6 @@ class Channel:
         self._left = 0  # requests not yet completed
         self.seconds_waited, self.exchanges = 0.0, 0
 
-    def _local_nodes(
-        self, backend: Backend, layout: HaloLayout, by_rows: bool, ends: tuple[str, ...]
-    ) -> list[tuple[HaloLink, list[Any]]]:
-        """Return the links between parts of this rank, each with its rows or its two lists of nodes on the device."""
-        local = merge_links(layout.local, "donor", "block", *ends)
-
-        def nodes_of(missing: list[int]) -> list[list[Any]]:
-            if not by_rows:
-                return _lists_of_boxes(backend, self._program, [local[n] for n in missing])
-            made = [(local[n], rows(local[n].to, local[n].source)) for n in missing]
-            return lists_on_device(
-                backend, [[link.to, link.source] if own is None else [own.ravel()] for link, own in made]
-            )
-
-        found = self._kept.together([(("rows", by_rows, *link.keys), ()) for link in local], nodes_of)
-        return [*zip(local, found, strict=True)]
-
     def start(self, fields: ExchangedArrays) -> None:
         """Begin to exchange the ghosts of the arrays `fields` with other ranks, and copy ghosts between the boxes of
         nodes of this rank. If an earlier exchange is not finished, it is finished first. The present values are sent,
@@ -127,7 +92,7 @@ class Channel:
         copy = self._copies.get(fields)
         if copy is None:
             copy = self._copies[fields] = self._program.prepare(
-                [[*self._local_copies(fields)], *self._turns(fields, None)]  # from nodes to ghosts
+                [*self._local_copies(fields), *self._turns(fields, None)]  # from nodes to ghosts
             )
         copy()
 
@@ -135,26 +100,12 @@ class Channel:
         """Return the kernel of that name for the number type of the quantity."""
         return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
 
-    def _local_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
-        def copy(name: str, extent: tuple[int, int, int] | None, link: HaloLink, **nodes: Any) -> Call:
-            assert link.donor is not None and link.block is not None
-            source = fields.array(link.donor, link.donor_direction)
-            target = fields.array(link.block, link.direction)
-            ends = {"source": source, "source_sv": fields.strides[link.donor], "target": target}
-            ends |= {"target_sv": fields.strides[link.block], "sign": self._sign(link)}
-            make = partial(self._program.call, self._kernel(name), extent, **nodes, **ends)
-            if not fields.owners:
-                return make()
-            # The launch holds the arrays whose numbers are in the key, so these numbers stay their own.
-            key = "copy", name, link.keys, self._width, self._sign(link), id(source), id(target)
-            return self._kept(key, (fields.owners[link.donor], fields.owners[link.block]), make)
-
-        for link, to, giving in self._local:
-            yield copy("copy_halo", (len(to), 1, 1), link, to=to, giving=giving, variables=self._width)
-        for link, found, nodes in self._local_rows:
-            yield copy(
-                "copy_halo_rows", None, link, rows=found, count=len(found), nodes=nodes, variables=self._width
-            )  # fmt: skip
+    def _local_copies(self, fields: ExchangedArrays) -> list[Call]:
+        """Return the launch that copies ghosts between the parts of this rank; none if there are no such ghosts."""
+        return self._boxes.calls(
+            self._backend, self._program, self._kernel("copy_halo"), self._width,
+            lambda n: fields.array(*divmod(n, DIRECTIONS)), lambda n: fields.strides[n // DIRECTIONS],
+        )  # fmt: skip
 
     def _begin(self, fields: ExchangedArrays) -> None:
         self._turn = turn = 1 - self._turn
@@ -246,14 +197,3 @@ class Channel:
 
     def _sign(self, link: HaloLink) -> float:
         return float(link.sign) if self._directed else 1.0
-
-
-def _lists_of_boxes(backend: Backend, program: Program, links: Sequence[HaloLink]) -> list[list[Any]]:
-    """Return the two lists of nodes of each link, `to` and `source`, which the device fills."""
-    boxes = [box for link in links for end in (link.ghosts, link.donors) for box in end]
-    sizes, first, steps = (np.array(of) for of in zip(*boxes, strict=True))
-    ends = np.cumsum([0, *sizes.prod(axis=1)])
-    lists = filled_lists(backend, program, int(ends[-1]), [ListBoxes(sizes, first, steps, ends[:-1])])
-    counts = [count for link in links for count in (link.count, link.count)]
-    views = iter([lists[b - n : b] for n, b in zip(counts, np.cumsum(counts).tolist(), strict=True)])
-    return [[next(views), next(views)] for _ in links]

@@ -4,7 +4,6 @@ one."""
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hiresx.base.kept import Kept
 from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.fields import Field, Layout
 from hiresx.device.interface import Backend, Program
@@ -43,7 +42,7 @@ class HaloExchange:
     by kernels. An exchange is started, then finished. Between these calls, kernels may run that do not read ghosts of
     the faces `remote` (for each box, the faces with ghosts from another rank). The values at the start are sent. The
     fields to exchange are declared in `hiresx.device.fields`; each has a channel. `known`: the field layout of the
-    other ranks, needed on a rank without boxes, which sends nothing. `kept`: rows of nodes of earlier exchanges.
+    other ranks, needed on a rank without boxes, which sends nothing.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
     all ranks, for a transport that cannot be used, with the reason, and if memory is lacking."""
@@ -57,7 +56,6 @@ class HaloExchange:
         states: Sequence[BlockState],
         transport: str = "auto",
         known: Layout | None = None,
-        kept: Kept | None = None,
     ):
         with comm.together():
             transport = known_transport(transport)
@@ -67,7 +65,6 @@ class HaloExchange:
         self.remote = layout.remote
         known = states[0].layout if states else known
         assert known is not None  # or there are no parts
-        kept = kept or Kept()
         in_stages = known.exchanged_fields("viscous_flux" in program.signatures)
         fields = (*in_stages, *known.fields_exchanged_once())
         widths, kinds = [field.width(known) for field in fields], [field.kind(known) for field in fields]
@@ -98,7 +95,7 @@ class HaloExchange:
                     ]
                 later = gpu is not None
                 self._channels = [*self._signalled] or [
-                    Channel(backend, program, layout, width, directed[n], given, later, kinds[n] != kinds[0], kept)
+                    Channel(backend, program, layout, width, directed[n], given, later, kinds[n] != kinds[0])
                     for n, (width, given) in enumerate(zip(widths, messages, strict=True))
                 ]
         except BaseException as error:
@@ -227,8 +224,8 @@ def _arrays(
     found = None if vectors is None else (lambda part, _: vectors[part])
     if field.directed:
         rows = [[array[d : d + 1] for d in range(len(array))] for array in arrays]
-        return ExchangedArrays(lambda part, direction: rows[part][direction], strides, found, states)
-    return ExchangedArrays(lambda part, _: arrays[part], strides, found, states)
+        return ExchangedArrays(lambda part, direction: rows[part][direction], strides, found)
+    return ExchangedArrays(lambda part, _: arrays[part], strides, found)
 
 
 def _gpu(backend: Backend) -> "Gpu | None":

@@ -1,14 +1,16 @@
 """The layout of a halo exchange: the copies between parts of this rank, and the messages to and from every
 neighbour."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
 from hiresx.decomposition import HaloList
 from hiresx.decomposition.halo_copies import StridedBox
+from hiresx.equations import DIRECTIONS
+from hiresx.exchange.copied_boxes import CopiedBoxes
 
 Rotation = tuple[tuple[float, float, float], ...]
 
@@ -22,8 +24,7 @@ class HaloLink:
     into the arrays with ghosts of `block` and `donor`, or of points of a message buffer for the box on another rank.
     `direction`: the direction (0, 1, 2) of the connected face of `block`. `donor_direction`, `sign`: the flux of
     `block` through this face is `sign` times the flux of the donor along `donor_direction`. `rotation`: the matrix that
-    rotates vectors of the donor into the axes of the block, or None. `keys`: the keys of the lists from which the link
-    was made."""
+    rotates vectors of the donor into the axes of the block, or None."""
 
     donor: int | None
     block: int | None
@@ -33,12 +34,6 @@ class HaloLink:
     donor_direction: int
     sign: int
     rotation: Rotation | None
-    keys: tuple[Hashable, ...] = ()
-
-    @property
-    def count(self) -> int:
-        """Number of nodes that are copied."""
-        return sum(box.nodes for box in self.ghosts)
 
     @property
     def to(self) -> np.ndarray:
@@ -67,14 +62,13 @@ class Peer:
 class HaloLayout:
     """The sources of the ghosts of this rank. `local`: links between boxes of nodes of this rank. `outgoing`: links
     from its boxes to the points of the messages that it sends. `peers`: for each other rank the points that are sent
-    and received. `copies`: the joined local links with their nodes on the device, by the way in which channels copy.
+    and received.
 
     `lists`: the lists of ghosts of all connections of this rank's boxes. `places`: the position of each box of this
     rank in the list of its boxes, by the number of the box. `owners`: the rank of each box."""
 
     def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):
         """`places`: where in this rank's parts a block of the decomposition is. `owners`: the rank of every block."""
-        self.copies: dict[Hashable, list[tuple[HaloLink, list[Any]]]] = {}
         here = [(entry.donor in places, entry.block in places) for entry in lists]
         self.local = [
             _link(e, places[e.donor], places[e.block], e.ghosts, e.donors)
@@ -105,6 +99,23 @@ class HaloLayout:
             if block and entry.donor not in places:
                 self.remote[places[entry.block]] |= {entry.face}
 
+    @cached_property
+    def copied(self) -> CopiedBoxes:
+        """The nodes that `local` copies. The number of an array is that of its box of nodes times 3, plus a direction:
+        that of the connected face for the array that receives, and `donor_direction` for the one that gives."""
+        if not self.local:
+            return CopiedBoxes.none()
+        ends = []
+        for e in self.local:
+            assert e.donor is not None and e.block is not None
+            ends.append((DIRECTIONS * e.block + e.direction, DIRECTIONS * e.donor + e.donor_direction))
+        boxes = [(*e.ghosts, *e.donors) for e in self.local]  # one at each end
+        sizes = np.array([to.sizes for to, _ in boxes])
+        first = np.array([[box.first for box in both] for both in boxes])
+        steps = np.array([[box.steps for box in both] for both in boxes])
+        signs = np.array([e.sign for e in self.local])
+        return CopiedBoxes(np.transpose(ends), sizes, first.T, steps.swapaxes(0, 1), signs)
+
 
 def _by_rank(
     lists: Sequence[HaloList], here: Sequence[tuple[bool, bool]], owners: Sequence[int], outwards: bool
@@ -121,7 +132,7 @@ def _by_rank(
 
 def _link(entry: HaloList, donor: int | None, block: int | None, to: StridedBox, source: StridedBox) -> HaloLink:
     e = entry
-    return HaloLink(donor, block, (to,), (source,), e.direction, e.donor_direction, e.sign, e.rotation, (e.key,))
+    return HaloLink(donor, block, (to,), (source,), e.direction, e.donor_direction, e.sign, e.rotation)
 
 
 def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
@@ -138,7 +149,6 @@ def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
             group[0],
             ghosts=tuple(box for link in group for box in link.ghosts),
             donors=tuple(box for link in group for box in link.donors),
-            keys=tuple(key for link in group for key in link.keys),
         )
         for group in groups.values()
     ]

@@ -14,12 +14,13 @@ from hiresx.decomposition import Domain
 from hiresx.decomposition.level_donors import Cells, Injection, LevelShares, injections, level_shares
 from hiresx.decomposition.tile_ghosts import TileGhosts, first_places
 from hiresx.device.call import Calls
-from hiresx.device.interface import Backend, Program
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
+from hiresx.exchange.copied_boxes import CopiedBoxes
+from hiresx.exchange.device_lists import lists_on_device
 from hiresx.exchange.filled_lists import ListBoxes, filled_lists
 from hiresx.exchange.patched_ghosts import FLUX, STATE, InterpolatedGhosts, PatchedExchange, Take
-from hiresx.exchange.rows import lists_on_device
 from hiresx.grid.patched import PATCHED, WIDTH
 from hiresx.mpi.communicator import Communicator
 
@@ -228,27 +229,7 @@ class UnderFiner:
         with comm.together():
             found = injections(domain.whole, domain.cut, kept)
             here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
-
-            def copies_of(missing: list[int]) -> list[list[Any]]:
-                pairs = [here[n].pairs for n in missing]
-                sizes = np.concatenate([some.sizes for some in pairs])
-                first, steps = (
-                    np.concatenate(of, axis=1) for of in zip(*((p.first, p.steps) for p in pairs), strict=True)
-                )
-                ends = np.cumsum([0, *(some.count for some in pairs)]).tolist()
-                number, total = first_places(sizes.prod(axis=1)), ends[-1]
-                boxes = [ListBoxes(sizes, first[n], steps[n], n * total + number) for n in range(2)]
-                lists = filled_lists(backend, program, 2 * total, boxes)
-                return [
-                    [*self._copies(here[n], lists[a:b], lists[total + a : total + b])]
-                    for n, (a, b) in zip(missing, pairwise(ends), strict=True)
-                ]
-
-            # Launches of parts that stay are taken from the previous solver.
-            copies = kept.together(
-                [(("copies", e.pairs), (self._states[e.donor], self._states[e.block])) for e in here], copies_of
-            )
-            self._copy = program.prepare([[call for calls in copies for call in calls]])
+            self._copy = program.prepare(self._copies(here))
             # Both ends of a message use the same order of its entries.
             self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
             self._into = self._messages(found, owner, rank, lambda e: (owner[e.block], owner[e.donor]))
@@ -261,14 +242,25 @@ class UnderFiner:
             if array is not None:
                 yield array, len(array)
 
-    def _copies(self, e: Injection, to: Any, giving: Any) -> Iterator[Any]:
-        ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
-        for (source, variables), (target, _) in ends:
-            yield self._program.call(
-                "copy_halo", (e.pairs.count, 1, 1), to=to, giving=giving, variables=variables, source=source,
-                source_sv=self._states[e.donor].variable_stride, target=target,
-                target_sv=self._states[e.block].variable_stride, sign=1.0,
+    def _copies(self, here: Sequence[Injection]) -> list[Call]:
+        """Return the launches that copy within this rank, one for each field that holds a state."""
+        if not here:
+            return []
+        pairs = [e.pairs for e in here]
+        counts = [len(some.sizes) for some in pairs]
+        ends = np.repeat([[e.block for e in here], [e.donor for e in here]], counts, axis=1)
+        sizes = np.concatenate([some.sizes for some in pairs])
+        first, steps = (np.concatenate(of, axis=1) for of in zip(*((p.first, p.steps) for p in pairs), strict=True))
+        boxes = CopiedBoxes(ends, sizes, first, steps, np.ones(len(sizes), int))
+        arrays = {n: [*self._arrays(n)] for n in np.unique(ends).tolist()}
+
+        def calls(turn: int, variables: int) -> list[Call]:
+            return boxes.calls(
+                self._backend, self._program, "copy_halo", variables, lambda n: arrays[n][turn][0],
+                lambda n: self._states[n].variable_stride,
             )  # fmt: skip
+
+        return [call for turn, (_, width) in enumerate(arrays[here[0].block]) for call in calls(turn, width)]
 
     def _messages(
         self, found: Sequence[Injection], owner: Sequence[int], rank: int, ends: Callable[[Injection], tuple[int, int]]

@@ -17,7 +17,7 @@ from hiresx.device.fields import declared_field
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
-from hiresx.exchange.rows import lists_on_device
+from hiresx.exchange.device_lists import lists_on_device
 from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.terms.body_force import acceleration
 

@@ -35,11 +35,11 @@ class SignalledChannel(Channel):
         give = self._given.get(fields)
         if give is None:
             # Data for which other ranks wait are sent first.
-            packed, copies = list(self._pack_calls(fields)), list(self._local_copies(fields))
+            packed = list(self._pack_calls(fields))
             calls: list[Call | list[Call]] = [
                 packed,
                 self._messages.signals.raise_call(),
-                copies,
+                *self._local_copies(fields),
                 *self._turns(fields, None),
             ]
             give = self._given[fields] = self._program.prepare(calls)

@@ -39,6 +39,7 @@ def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
                     by_line = len(first) == (1 if many else dimensions)
                     candidates.append((not by_line, len(candidates), sizes, used, blanked))
     if not candidates:
+        _refuse_decimal_commas(path, text)
         with np.errstate(invalid="ignore"):
             begin = np.array([heads(n) for n in range(min(total, MOST_SIZES))])
             kind = kind_of(np.where(np.abs(begin) < 2**31, np.trunc(begin), 0), lambda n: [total - n])
@@ -64,6 +65,7 @@ def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
 
 _BETWEEN = re.compile(rb"[\s,]")
 _REPEATED = re.compile(rb"([0-9]+)\*([^*]+)")
+_DECIMAL_COMMA = re.compile(rb"(?:^|\s)([+-]?[0-9]+,[0-9]+(?:[EeDd][+-]?[0-9]+)?)[,;]?(?=\s)")
 
 
 def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, int]:
@@ -120,8 +122,18 @@ def _floats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndar
         raise
 
 
+def _refuse_decimal_commas(path: Path, text: bytes) -> None:
+    """Raise an error if the text has no decimal points, but words such as 0,25."""
+    found = None if b"." in text else _DECIMAL_COMMA.search(text)
+    if found:
+        line, word = 1 + text.count(b"\n", 0, found.start(1)), found[1].decode()
+        hint = "export the grid again with decimal points"
+        raise HiresxError(f"{path}, line {line}: '{word}' has a decimal comma", hint)
+
+
 def _refuse_token(path: Path, text: bytes, n: int) -> NoReturn:
     """Raise an error for the n-th token, with its line."""
+    _refuse_decimal_commas(path, text)
     for line, content in enumerate(text.split(b"\n"), 1):
         words = content.replace(b",", b" ").split()
         if n < len(words):

@@ -8,6 +8,8 @@ from hiresx.launch.mpi_library import INTEL, OPEN_MPI, Mpirun
 
 # -P: the current folder may contain files named like modules; hiresx run does not import from it either.
 PROGRAM = (sys.executable, "-P", "-m", "hiresx", "run")
+# Environment variable of the ranks: the beginning of the shell command that started them, such as "hiresx launch -n 4".
+LAUNCHED_BY = "HIRESX_LAUNCHED_BY"
 
 
 def command(

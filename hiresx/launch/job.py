@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from hiresx.base.termination_signals import URGENT, handle_signals
+from hiresx.launch.command import LAUNCHED_BY
 from hiresx.launch.mpirun_messages import EndFacts, MessageFilter
 from hiresx.mpi.launcher_environment import RANKS
 
@@ -41,9 +42,11 @@ class JobEnd:
     asked: int | None = None
 
 
-def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
+def run(command: Sequence[str], ranks: int = 1, hydra: bool = False, launched_by: str = "") -> JobEnd:
     """Run a command, such as an mpirun, and wait for its end; return how it ended. `ranks`: the number of ranks that
-    the command starts. `hydra`: whether the command is an mpirun of the MPICH family.
+    the command starts. `hydra`: whether the command is an mpirun of the MPICH family. `launched_by`: the beginning of
+    the shell command that starts such a job, by which messages of the ranks say how to continue it; "" for the command
+    that a rank would name by itself.
 
     Signals that this process receives are sent to the ranks themselves, which then end with a checkpoint. (An mpirun
     that receives a signal kills the ranks within a second.) A third SIGINT or SIGTERM, or a second one some seconds
@@ -51,7 +54,7 @@ def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
     later all processes that it started are killed."""
     job = _Job(ranks)
     with handle_signals(job.pass_on):
-        job.start(command)
+        job.start(command, launched_by)
         job.watch()
     status = job.wait()
     status = 128 - status if status < 0 else status
@@ -79,12 +82,13 @@ class _Job:
         self._kill_after = float("inf")
         self._stopped_since, self._reported = float("inf"), False
 
-    def start(self, command: Sequence[str]) -> None:
+    def start(self, command: Sequence[str], launched_by: str) -> None:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env={**os.environ, LAUNCHED_BY: launched_by} if launched_by else None,
             start_new_session=True,  # a terminal sends Ctrl-C to this process only
             preexec_fn=_die_with_parent,
         )

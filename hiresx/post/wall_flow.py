@@ -49,13 +49,19 @@ class WallFlow:
 def of_checkpoint(path: Path, force: str | None) -> WallFlow:
     """Return the flow at wall nodes in the newest checkpoint of the run in the folder `path`, on the walls of the
     [[force]] with the name `force`. If `force` is None, the walls are those of the only [[force]], or all walls if the
-    case has none. The run is not changed. Raises HiresxError for a force that does not exist, and if there is no
-    checkpoint."""
+    case has none. The run is not changed. Raises HiresxError for a force that does not exist, if there is no
+    checkpoint, and if the grid of the run was given in Python."""
     # Imported here, because no other command needs the solver, whose import takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
 
     found = checkpoint.find(path)
+    if found.container.values.get("grid_given"):
+        raise HiresxError(
+            f"{found.container.path} does not contain its grid, which was given in Python",
+            "samples that a [[force]] with a distribution has stored contain the places of their nodes: --time or "
+            "--mean",
+        )
     simulation = Simulation(kept_case(found), backend="cpu", restart=replace(found, directory=None))
     spec, monitor = _monitor(simulation, force)
     nodes, solver = monitor.nodes, simulation.solver

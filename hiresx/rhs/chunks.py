@@ -62,15 +62,21 @@ def row_chunk(n: int, rows: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def march_chunk(n: int, tiles: int) -> int:
+def march_chunk(n: int, tiles: int, resident: int = TILES) -> int:
     """Return the length, in planes, of the segments into which columns of nodes are divided, for GPU kernels in which
     each thread block computes a tile of columns plane by plane. It is the length with the least estimated time. `n`:
-    nodes of a column. `tiles`: number of tiles."""
+    nodes of a column. `tiles`: number of tiles. `resident`: number of blocks on a multiprocessor."""
 
     def cost(chunk: int) -> float:
-        return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)
+        return -(-tiles * -(-n // chunk) // (resident * MULTIPROCESSORS)) * (chunk + BEFORE)
 
     return min(_chunks(n, n // LEAST), key=cost)
+
+
+def resident_lines(itemsize: int) -> int:
+    """Return the number of threads that a device runs at a time of a kernel that marches along lines. `itemsize`: bytes
+    of a real number."""
+    return MULTIPROCESSORS * BLOCK * (len(SHARING[min(itemsize, max(SHARING))]) - 1)
 
 
 def _chunks(n: int, most: int) -> list[int]:

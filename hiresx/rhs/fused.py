@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Set
-from typing import Any
 
 import numpy as np
 
@@ -16,16 +15,6 @@ class Fused(InviscidPlan):
     """Plan of the inviscid terms for GPUs: one kernel launch for each direction, without work memory."""
 
     work_variables = 0
-    # Largest number of nodes of a chunk across i, and along i.
-    longest = longest_row = 2**31 - 1
-
-    @property
-    def marks(self) -> dict[str, Any]:
-        """Further arguments of the kernel `sweep_across`, which computes the inviscid terms along j and k, by name. In
-        the hybrid scheme they restrict its shock-capturing part to those tiles of nodes that another kernel has marked
-        with the shock sensor (kernels/sensed_tiles.h). This plan marks no tiles, so that `march`, the number of planes
-        per thread block of that kernel, has no effect here."""
-        return {"march": 1}
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
@@ -56,14 +45,14 @@ class Fused(InviscidPlan):
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             elements = (rows - 1) * s.strides[1] + n
-            chunk = min(row_chunk(elements, self._of_all(planes)), self.longest_row)
+            chunk = row_chunk(elements, self._of_all(planes))
             extent = (-(-elements // chunk), 1, planes)
             return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
         count = self._of_all(s.size[0] * s.size[other])
-        chunk = min(line_chunk(n, count, np.dtype(s.real).itemsize), self.longest)
+        chunk = line_chunk(n, count, np.dtype(s.real).itemsize)
         extent = (s.size[0], s.size[other], -(-n // chunk))
-        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d], **self.marks}
+        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
 
     def _of_all(self, count: int) -> int:

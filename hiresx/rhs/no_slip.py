@@ -60,6 +60,8 @@ class NoSlip(FaceCondition):
         self._takers = takers(state, patch, cut)
         count = self.extent[0] * self.extent[1]
         self._corner: dict[str, Any] = {"corner": None, "inward": None}
+        # for each node whether another no-slip wall has it, too
+        self.meets = np.zeros(count, bool)
         self._count = {"count": count}
 
     @property
@@ -73,6 +75,18 @@ class NoSlip(FaceCondition):
         (n2, n1), evaluated at the time of the last `move`; None if the case gives no heat flux."""
         return self._heat
 
+    @property
+    def rests(self) -> bool:
+        """Whether the gas at this wall is at rest: the wall does not move, and no gas passes it."""
+        return not any(self._wall.values()) and self._gas["blown"] is None
+
+    @property
+    def own_velocity(self) -> dict[str, Any]:
+        """The arguments, by name, from which kernels compute the velocity of the gas at this wall alone, also where it
+        meets other walls (`gas_at_wall` of kernels/wall_velocity.h)."""
+        gas = {name: value for name, value in self._gas.items() if name != "n1"}
+        return gas | {"m": self.state.areas[self._direction], "sv": self.state.variable_stride}
+
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
         """Store the weights `found` by which this wall sets nodes on edges and corners that it shares with other
         no-slip walls. `walls`: a mask [k, j, i] over the nodes of the block, true on the no-slip walls that lie on
@@ -80,6 +94,7 @@ class NoSlip(FaceCondition):
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}
+        self.meets = found.walls.ravel() > 1
         near = self._backend.to_host(self._along["near"]).copy()
         self._along["near"] = put(apart_from_walls(near, self.patch, walls).astype(real))
 

@@ -7,17 +7,19 @@ matter.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from operator import is_
 from typing import Any, cast
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.case.boundaries import CharacteristicOutflow, PressureOutflow
 from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition.oblique_walls import normal_of
+from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Block, Grid
-from hiresx.grid.blocks import direction, intersection, side
+from hiresx.grid.blocks import direction, in_face, intersection, side, slices
 from hiresx.grid.shared_nodes import repeated_nodes
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.mpi.communicator import Communicator
@@ -33,23 +35,24 @@ OF_PRESSURE, OF_MASS_FLUX = 1, 2
 SIGMA, STRONGER = 0.05, 10
 
 
-def radius(grid: Grid, repeated: Sequence[np.ndarray] | None = None) -> float:
+def radius(grid: Grid) -> float:
     """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
-    nodes. Coincident nodes are counted once. `repeated`: the result of `repeated_nodes` for this grid, that is, for
-    each block the flat indexes (n,), without ghost layers, of nodes that coincide with earlier ones; None to compute it
-    here."""
+    nodes. Of nodes that coincide, also across a periodic connection, only the first one counts."""
+    repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
+
+    def nodes_once() -> Iterator[np.ndarray]:
+        for block, twice in zip(grid.blocks, repeated, strict=True):
+            first = 0
+            for nodes in _nodes_of(block):
+                last = first + nodes.shape[1]
+                yield np.delete(nodes, twice[(twice >= first) & (twice < last)] - first, axis=1)
+                first = last
+
     total, count = np.zeros(3), 0
-    if repeated is None:
-        repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
-    for block, twice in zip(grid.blocks, repeated, strict=True):
-        first = 0
-        for nodes in _nodes_of(block):
-            again = twice[(twice >= first) & (twice < first + nodes.shape[1])] - first
-            total += nodes.sum(axis=1) - nodes[:, again].sum(axis=1)
-            count += nodes.shape[1] - len(again)
-            first += nodes.shape[1]
+    for nodes in nodes_once():
+        total, count = total + nodes.sum(axis=1), count + nodes.shape[1]
     centre = total[:, None] / count
-    return max(float(np.linalg.norm(n - centre, axis=0).max()) for block in grid.blocks for n in _nodes_of(block))
+    return max(float(np.linalg.norm(nodes - centre, axis=0).max(initial=0.0)) for nodes in nodes_once())
 
 
 def _nodes_of(block: Block) -> Iterator[np.ndarray]:
@@ -89,12 +92,9 @@ class Outflow:
             return
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_first_of_face(whole, places), np.int32)
-        repeated = repeated_nodes([block.size for block in whole.blocks], whole.connections)
-        # levels have blocks of their own, and conditions may join faces of the grid
-        same = len(whole.connections) == len(grid.connections) and len(whole.blocks) == len(grid.blocks)
-        same = same and all(map(is_, whole.connections, grid.connections))
+        along = _along_symmetry(whole, places, self._faces)
         # Both are the same however the grid is turned.
-        firmness = 1 / radius(grid, repeated if same else None)
+        firmness = 1 / radius(grid)
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
@@ -128,13 +128,16 @@ class Outflow:
                     faces=backend.to_device(faces), given=self.given, **fields, r=state.r,
                 )
             )  # fmt: skip
-            own = [_nodes(state, p)[_is_counted(state, p, whole, repeated)] for p in patches]
+            own = [_nodes(state, p) for p in patches]
             lists = {
                 "ends": np.cumsum([0, *map(len, own)]),
                 "sides": [_code(p) for p in patches],
                 "nodes": np.concatenate(own),
             }
             on_device = {name: backend.to_device(np.asarray(values, np.int32)) for name, values in lists.items()}
+            shares = np.concatenate([_shares(state, p, whole) for p in patches])
+            of_patches = {"shares": shares, "along": along[[number[p.place] for p in patches]]}
+            on_device |= {name: backend.to_device(values.astype(given.dtype)) for name, values in of_patches.items()}
             to, extent = partial[row : row + len(patches)], (threads, len(patches), 1)
             sums.append(program.call("outflow_sums", extent, threads=threads, **on_device, **fields, partial=to))
             row += len(patches)
@@ -225,6 +228,20 @@ def _first_of_face(whole: Decomposition, places: Sequence[int]) -> list[int]:
     return first
 
 
+def _along_symmetry(whole: Decomposition, places: Sequence[int], faces: np.ndarray) -> np.ndarray:
+    """Return for each outflow patch the matrix (3, 3) that removes from a velocity its components normal to the planes
+    of symmetry that the face of the patch meets. `faces`: the result of `_first_of_face`."""
+    normals: list[list[np.ndarray]] = [[np.zeros(3)] for _ in places]
+    mirrors = [patch for patch in whole.patches if patch.condition.type == "symmetry"]
+    for place, first in zip(places, faces, strict=True):
+        patch = whole.patches[place]
+        for other in mirrors:
+            if other.block == patch.block and intersection(other.range, patch.range) is not None:
+                normal = normal_of(whole.blocks[other.block], other)
+                normals[first] += [] if normal is None else [np.pad(normal, (0, 3 - len(normal)))]
+    return np.array([np.eye(3) - np.linalg.pinv(normals[first]) @ normals[first] for first in faces])
+
+
 def _code(patch: Patch) -> int:
     """2 d + (0: first, 1: last node) of the face, as the kernels take it."""
     return 2 * direction(patch.face) + (side(patch.face) > 0)
@@ -237,14 +254,15 @@ def _nodes(state: BlockState, patch: Patch) -> np.ndarray:
     return found
 
 
-def _is_counted(state: BlockState, patch: Patch, whole: Decomposition, repeated: Sequence[np.ndarray]) -> np.ndarray:
-    """Which of `_nodes` the sums count, so that a node that two blocks hold is one: a mask."""
-    part = state.part
-    axes = (np.arange(lo, hi) + first for (lo, hi), first in zip(patch.range, part.first, strict=True))
-    i, j, k = np.meshgrid(*axes, indexing="ij")
-    ni, nj, _ = whole.blocks[part.whole].size
-    numbers = ((k * nj + j) * ni + i).transpose(2, 1, 0).ravel()
-    return np.isin(numbers, repeated[part.whole], invert=True)
+def _shares(state: BlockState, patch: Patch, whole: Decomposition) -> np.ndarray:
+    """Quadrature weights of `_nodes` in integrals over the face, times the radius in axisymmetric flow."""
+    d, first = direction(patch.face), state.part.first
+    range_ = triple((lo + m, hi + m) for (lo, hi), m in zip(patch.range, first, strict=True))
+    weights = face_weights(whole, state.part.whole, patch.face, kept=True)[in_face(patch.face, range_)]
+    shares: np.ndarray = np.expand_dims(weights, 2 - d)
+    if whole.axisymmetric:
+        shares = shares * np.abs(whole.blocks[state.part.whole].y[slices(range_)])
+    return shares.ravel()
 
 
 def _faces_of_nodes(state: BlockState, patches: Sequence[tuple[int, Patch]]) -> tuple[np.ndarray, np.ndarray]:

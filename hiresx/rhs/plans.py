@@ -48,6 +48,7 @@ def needed_fields(case: Case, plan: str) -> dict[str, int]:
     `case`: a dictionary from the name to the number of arrays or components."""
     found = {"work": work_variables(plan, case.gas.reynolds is not None, equations(case))}
     found["sensed_tiles"] = int(case.scheme.inviscid == "hybrid" and plan in ("fused", compact.NAME))
+    found["sensed_segments"] = found["sensed_tiles"] * int(case.scheme.hybrid.floor == 0)
     if plan == compact.NAME or not kernels.trait("positivity", case.scheme.positivity, "limits_flux"):
         return found
     return found | {"rough": int(inviscid_class(plan, plan, case.scheme.inviscid).stores_roughness)}

@@ -23,9 +23,9 @@ SAME = 1e-11
 class SharedProfile:
     """The values of one function of the case at the patches of `members`, whose functions depend on the time. Like a
     `Profile` it keeps the values of the last two times, since stages of successive steps have the same time. `gamma`:
-    the ratio of specific heats."""
+    the ratio of specific heats. `agreed`: as for `shared_profiles`."""
 
-    def __init__(self, backend: Backend, members: Sequence[Profile], gamma: float):
+    def __init__(self, backend: Backend, members: Sequence[Profile], gamma: float, agreed: set[str]):
         self.members, self._backend, self._gamma = members, backend, gamma
         given, targets = zip(*(c.share() for c in members), strict=True)
         self._apart, self._given = given, InTime.together(given)
@@ -39,9 +39,9 @@ class SharedProfile:
             inside = slice(first, first + target.size)
             self._order[inside] = (np.arange(len(target))[:, None] * ends[-1] + np.arange(a, b)).ravel()
             member.prescribe_in(self._target[inside].reshape(target.shape))
-        # Whether values for all patches together were compared with those for each, at another time than that of the
-        # step, since a part of them may be 0 at the start.
-        self._checked = False
+        # Functions whose values for all patches together were compared with those for each, at another time than that
+        # of the step, since a part of them may be 0 at the start.
+        self._agreed = agreed
         self._time: float | None = None
         self._made: dict[float, Any] = {}
 
@@ -63,12 +63,20 @@ class SharedProfile:
                 if self._checked:
                     raise
                 return False
-            self._checked = True
+            self._agreed.add(self._name)
             made = self._backend.to_device(values.ravel()[self._order].astype(self._target.dtype))
         self._backend.copy(self._target, made)
         self._time = time
         self._made = {**dict([*self._made.items()][-1:]), time: made}
         return True
+
+    @property
+    def _name(self) -> str:
+        return str(self.members[0].shared_function)
+
+    @property
+    def _checked(self) -> bool:
+        return self._name in self._agreed
 
     def _values(self, given: InTime, time: float) -> np.ndarray:
         """Return the conservative variables (variables, ...) at the places of `given`."""
@@ -82,12 +90,15 @@ class SharedProfile:
         return together.shape == apart.shape and bool(np.abs(together - apart).max() <= SAME * np.abs(apart).max())
 
 
-def shared_profiles(backend: Backend, conditions: Iterable[FaceCondition], gamma: float) -> list[SharedProfile]:
+def shared_profiles(
+    backend: Backend, conditions: Iterable[FaceCondition], gamma: float, agreed: set[str]
+) -> list[SharedProfile]:  # fmt: skip
     """Return, for each function of the case that prescribes time-dependent values at several boundary patches, a
     `SharedProfile`, which evaluates the function once for all these patches. `conditions`: all boundary conditions.
-    `gamma`: ratio of specific heats."""
+    `gamma`: ratio of specific heats. `agreed`: the names of functions whose values were found to
+    depend on the place and the time alone; those that are checked later are added."""
     alike: dict[str, list[Profile]] = {}
     for c in conditions:
         if isinstance(c, Profile) and c.shared_function is not None:
             alike.setdefault(c.shared_function, []).append(c)
-    return [SharedProfile(backend, members, gamma) for members in alike.values() if len(members) > 1]
+    return [SharedProfile(backend, members, gamma, agreed) for members in alike.values() if len(members) > 1]

@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
+from hiresx.device.wrappers import tile
 from hiresx.equations import DIRECTIONS
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.grid.blocks import FACES, Range
+from hiresx.rhs.chunks import march_chunk
 
 
 class Launches(NamedTuple):
@@ -27,7 +29,8 @@ class Viscous:
     computed before the inviscid terms. If so, the launches of the fluxes wait for ghosts of the state (`late`: the
     faces `remote`), and `w` uses the memory of the rates `r`, to which no term has written yet. Otherwise the launches
     of the differences wait for ghosts of the fluxes. `carried`: directions in which the inviscid terms also compute the
-    viscous differences.
+    viscous differences. `marches`: whether the launches of the fluxes compute the primitives, too, which are not stored
+    (kernels/viscous_march.h); only for GPUs, and for blocks in which ghosts of the primitives are those of the state.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Viscous:
         remote: Set[str] = frozenset(),
         carried: Set[int] = frozenset(),
         ahead: bool = False,
+        marches: bool = False,
     ):
         s, sv = state, state.variable_stride
         count = len(s.equations.gradients)
@@ -58,6 +62,14 @@ class Viscous:
             return s.place | {"o": o}
 
         def flux(box: Range) -> Call:
+            if marches:
+                ni, nj, n = extent(box)
+                width, height = tile("viscous_march")
+                chunk = march_chunk(n, -(-ni // width) * -(-nj // height))
+                return program.call(
+                    "viscous_march", (ni, nj, -(-n // chunk)), **place_of(box), n=n, chunk=chunk, sv=sv, q=s.q,
+                    m=s.metrics, jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, flux=self.all_fluxes,
+                )  # fmt: skip
             return program.call(
                 "viscous_flux", extent(box), **place_of(box), **along, sv=sv, w=self.w, m=s.metrics,
                 jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, **flow, **eddies,
@@ -70,7 +82,9 @@ class Viscous:
             )
 
         padded = _size_with_ghosts(s)
-        self.primitives = _launches(padded, self.late, lambda box: primitives(program, s, self.w, box), max(s.halo))
+        self.primitives = Launches([], [])
+        if not marches:
+            self.primitives = _launches(padded, self.late, lambda box: primitives(program, s, self.w, box), max(s.halo))
         self.flux = _launches(s.size, self.late, flux, reach)
         self.difference = Launches([], [])
         if any(left.values()):

@@ -24,9 +24,16 @@ class Continuation:
     """The continuation of a run of the case `resolved` from the checkpoint `found` (None: a new run). `notes`: lines
     that name the checkpoint and the files that were ignored. `restarts`, `retries`, `epochs`: as in run.json.
     `captured`: data that attachments will restore. `source`: the path of the checkpoint. `passed`: checkpoints that
-    were damaged. Raises HiresxError for a checkpoint of another case."""
+    were damaged. `grid_given`: whether Python gives the grid of the run; None if only the case is compared. Raises
+    HiresxError for a checkpoint of another case, and of a run whose grid Python gave and does not give now."""
 
-    def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
+    def __init__(
+        self,
+        comm: Communicator,
+        resolved: Mapping[str, Any],
+        found: checkpoint.FoundCheckpoint | None,
+        grid_given: bool | None = None,
+    ):
         self._comm, self._resolved, self._found = comm, resolved, found
         self.notes: list[str] = []
         self.restarts: list[dict[str, Any]] = []
@@ -35,7 +42,13 @@ class Continuation:
         self.captured: dict[str, dict[str, Any]] = {}
         self.source: Path | None = None
         self.passed: list[tuple[Path, str]] = []
+        self._grid_given = grid_given
         self._changed = {} if found is None else self._compare_case(found)
+        if found is not None and grid_given is False and found.container.values.get("grid_given"):
+            raise HiresxError(
+                f"{found.container.path} is of a run whose grid was given in Python: its case has another grid",
+                "continue the run in Python, with the same grid: Simulation(restart=..., grid=...)",
+            )
 
     def _compare_case(self, found: checkpoint.FoundCheckpoint) -> dict[str, list[Any]]:
         """Raises HiresxError for a checkpoint of another case. Returns the keys that differ and may differ, each with
@@ -117,6 +130,7 @@ class Continuation:
             "written": record.utc_now(),
             "case": self._resolved,
             "grid": prints,
+            "grid_given": self._grid_given,
             "given": solver.profile_statistics(),
             "solver": solver.values(),
             "tiles": stored_tiles(solver.decomposition),

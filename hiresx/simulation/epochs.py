@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import ref
 
 from hiresx.base import garbage
 from hiresx.decomposition import Domain
@@ -16,6 +17,7 @@ from hiresx.simulation.prolongation import carry_over
 from hiresx.simulation.rebalance import Plan
 from hiresx.simulation.redistribution import redistribute
 from hiresx.solver import Solver
+from hiresx.solver.block_states import Reused
 from hiresx.solver.held_blocks import HeldBlock
 
 
@@ -53,22 +55,24 @@ class HandOver:
             self._read = move(self._read.pieces)
         self.captured = _move(self.captured, move)
 
-    def close(self, solver: Solver) -> None:
-        """Free the resources of MPI and of the device that `solver`, the previous solver, uses. All ranks must call
-        this."""
+    def close(self, solver: Solver, reused: Reused) -> None:
+        """Free the resources of MPI and of the device that `solver`, the previous solver, uses. It cannot make steps
+        afterwards. `reused`: the data that the next solver uses. All ranks must call this."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
         solver.close()
+        # The system and the solver refer to each other.
+        vars(solver.system).clear()
+        kept = set(reused.states.values())
+        unused: list[Any] = [solver, *(state for state in solver.states if state not in kept)]
+        self._unused = [ref(one) for one in unused]
 
-    def free(self, unused: int | None = None) -> None:
-        """Free the memory of the previous solver, to which no other object may refer any more. `unused`: the number of
-        bytes on the device that this would free; if these are few, a later call frees the memory. None: free the memory
-        now."""
-        # Solver, tasks and conditions refer to each other.
-        if unused is None:
+    def free(self) -> None:
+        """Free the memory of the previous solver, to which no other object may refer any more. Python has freed it
+        already, unless objects of the solver refer to each other; only then the garbage collector runs, which takes
+        longer."""
+        if any(unused() is not None for unused in self._unused):
             garbage.collect()
-        else:
-            garbage.collect_large(unused, self._backend.free_memory())
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
         """Set the state of the new `solver` to the state of the previous solver. `ground`: the grid of the new solver

@@ -16,7 +16,7 @@ from hiresx.decomposition.levels import part_on_level
 from hiresx.decomposition.refinement import Taken, boxes_of
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
-from hiresx.exchange.rows import lists_on_device
+from hiresx.exchange.device_lists import lists_on_device
 from hiresx.grid.blocks import FACES, Range, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.mpi.communicator import Communicator

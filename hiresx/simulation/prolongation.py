@@ -22,7 +22,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
-from hiresx.exchange.rows import lists_on_device
+from hiresx.exchange.device_lists import lists_on_device
 from hiresx.grid.blocks import Range, common_boxes, intersection, shift_range, slices, whole_box
 from hiresx.grid.cutting import within
 from hiresx.grid.patched import WIDTH

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hiresx.base import garbage
 from hiresx.base.argument_types import check_types
 from hiresx.decomposition import Decomposition, Domain, Part
 from hiresx.decomposition.domain import cut_again
@@ -84,26 +85,23 @@ class RecutRun(AttachedRun):
         before = self._ground
         opened = bool(self._open)
         carried = HandOver(self.solver, self.attachments if opened else [], self._continuation.captured, ground)
-        for attachment in self.attachments:
-            if isinstance(attachment, FieldOutput):
-                attachment.pausing = True
+        self._tell_outputs("pausing")
         if opened:
             for failed in self._finish_attachments():
                 raise failed
         # The device has memory for only one of them.
         self.attachments, self.blocks = [], []
-        carried.close(self.solver)
         reused = self.solver.reusable(ground)
-        unused = self.solver.bytes - reused.bytes
+        carried.close(self.solver, reused)
         del self.solver, self._trace
-        carried.free(unused)
+        carried.free()
         fault = None
         try:
             self._build(ground, None, reused)
         except Exception as error:
             # The same partition as before, so that results can be reused.
             fault = error.with_traceback(None)
-            carried.free()
+            garbage.collect()
             carried.move(before)
             self._build(before, None, reused)
         carried.restore(self.solver, self._ground, reused.held)
@@ -113,12 +111,16 @@ class RecutRun(AttachedRun):
         self.attachments = self._build_attachments()
         if opened:
             self._restore_attachments(Path("what was kept in memory"))
-            for attachment in self.attachments:
-                if isinstance(attachment, FieldOutput):
-                    attachment.resuming = True
+            self._tell_outputs("resuming")
             self._open_attachments(True)
         if fault is not None:
             raise fault
+
+    def _tell_outputs(self, flag: str) -> None:
+        """Set the attribute `flag` of all outputs of fields, "pausing" or "resuming"."""
+        for attachment in self.attachments:
+            if isinstance(attachment, FieldOutput):
+                setattr(attachment, flag, True)
 
     def _most_steps(self, last_step: int | None) -> float:
         """Return the largest possible number of steps until the end."""

@@ -118,7 +118,7 @@ class Simulation(AdaptedRun):
         hosts = len(set(self.comm.hosts))
         with self.comm.together():
             # A run that cannot continue is rejected before its grid and conditions are examined.
-            self._continuation = Continuation(self.comm, self.resolved, found)
+            self._continuation = Continuation(self.comm, self.resolved, found, grid is not None)
             if grid is None:
                 refuse_oversized(self.case, backend, hosts=hosts)
                 refuse_on_gpus(self.case, backend, self.comm.size)
@@ -291,7 +291,7 @@ class Simulation(AdaptedRun):
 
     def _remarks_on_step(self) -> list[str]:
         """Return remarks on the time step. Collective."""
-        if self.begun or self.case.time.dt is None:
+        if self.begun or (self.case.time.dt is None and not self.case.sponge):
             return []
         return remarks_on_step(self.case, *map(float, self.solver.step_size.radii()))
 

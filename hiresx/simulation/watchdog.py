@@ -1,5 +1,6 @@
 """The watchdog of a rank that is asked to end and cannot, as it waits for another rank in its device or in MPI, where
-Python calls no signal handler. A thread receives the signal and ends the job after some time."""
+Python calls no signal handler. A thread receives the signal and ends the job after some time. Until then the thread
+reports ranks that are stopped."""
 
 import os
 import select
@@ -14,6 +15,7 @@ from types import TracebackType
 from hiresx.base.termination_signals import ENDING, URGENT, Terminated
 from hiresx.mpi.communicator import Communicator, end_process
 from hiresx.output.saved import record
+from hiresx.simulation import stopped_ranks
 
 # Time limits: seconds, or a multiple of the longest step, within which a rank must complete its step and hear from the
 # others; seconds before its first step; and seconds after a second Ctrl-C or SIGTERM.
@@ -35,12 +37,13 @@ class WatchdogTimeout(Terminated):
 class Watchdog:
     """A context around the steps of a run in `directory` (None: nothing is written). If a rank does not complete a step
     after a signal, it raises WatchdogTimeout. `report`: a function that prints a WatchdogTimeout and ends all ranks if
-    necessary (default: one line). The watchdog receives signals if the caller is the main thread."""
+    necessary (default: one line). The watchdog receives signals if the caller is the main thread. Collective."""
 
     def __init__(
         self, comm: Communicator, directory: Path | None, report: Callable[[WatchdogTimeout], object] | None = None
     ):
         self._comm, self._directory, self._report = comm, directory, report or _print
+        self._ranks = stopped_ranks.StoppedRanks(comm)
         self._over = threading.Event()
         self._began = self._longest = 0.0
         self._ends: tuple[int, int] | None = None
@@ -82,7 +85,9 @@ class Watchdog:
     def _listen(self, read: int) -> None:
         number = 0
         while number not in ENDING:
-            select.select([read], [], [])
+            if not select.select([read], [], [], None if self._ranks.alone else stopped_ranks.INTERVAL)[0]:
+                self._ranks.look()
+                continue
             got = os.read(read, 1)
             if not got:  # closed: the run has ended
                 os.close(read)
@@ -96,6 +101,8 @@ class Watchdog:
                     patience = min(patience, time.monotonic() - since + URGED)
             if time.monotonic() - since > patience:
                 self._end(WatchdogTimeout(number, time.monotonic() - since))
+        while select.select([read], [], []) and os.read(read, 64):
+            pass  # later signals are written to this end until the run has ended
         os.close(read)
 
     def _end(self, error: WatchdogTimeout) -> None:

@@ -85,7 +85,8 @@ class Conditions:
             backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma, blocks.equations
         )  # fmt: skip
         self._changing = [c for c in self.all if c.moves or type(c).prepare is not FaceCondition.prepare]
-        self._shared = shared_profiles(backend, self._changing, case.gas.gamma)
+        agreed: set[str] = blocks.kept("functions of place and time alone", (), set)
+        self._shared = shared_profiles(backend, self._changing, case.gas.gamma, agreed)
         shared = {id(c) for profile in self._shared for c in profile.members}
         self._alone = [c for c in self._changing if id(c) not in shared]
         self.clock = StepClock(backend)

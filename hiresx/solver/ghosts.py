@@ -30,7 +30,6 @@ class Ghosts:
             blocks.states,
             transport,
             blocks.layout,
-            blocks.kept,
         )
         for field in blocks.layout.fields_exchanged_once():
             self.halo.start_field(field.name)

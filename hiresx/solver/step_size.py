@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,14 +23,16 @@ class _Rows:
     def __init__(self, backend: Backend, real: str, size: int):
         self.found = backend.zeros((size, 2, FEW), real)
         self.norms = backend.zeros((size, NORMS), real)
-        self._of: dict[BlockState, int] = {}
+        # The next solver learns the rows of the blocks that stay; the memory of other blocks is free before.
+        self._of: WeakKeyDictionary[BlockState, int] = WeakKeyDictionary()
 
     def assign(self, states: Sequence[BlockState]) -> list[int]:
         """Return the number of the row of each block. Blocks that had one keep it."""
         there = {state: self._of[state] for state in states if state in self._of}
         free = iter(sorted(set(range(len(self.found))).difference(there.values())))
-        self._of = {state: there[state] if state in there else next(free) for state in states}
-        return [*self._of.values()]
+        rows = [there[state] if state in there else next(free) for state in states]
+        self._of = WeakKeyDictionary(zip(states, rows, strict=True))
+        return rows
 
     def reduction(self, backend: Backend, program: Program, state: BlockState, row: int) -> Reduction:
         """Return the reductions of a block, with their results in a row."""
@@ -118,9 +121,8 @@ class StepSize:
         """Set the time step on the device to `dt` (in L / c_ref), unless each node has its own."""
         if dt == self._on_device or self._blocks.layout.local_steps:
             return
-        value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
         for state in self._blocks.states[:1]:  # all blocks have the same step
-            self._blocks.backend.copy(state.dt, value)
+            self._blocks.backend.write(state.dt, np.full(1, dt, self._blocks.configuration.real))
         self._on_device = dt
 
     def forget(self) -> None:

@@ -1,7 +1,7 @@
 """The assembled right-hand side: the terms of all local blocks as an ordered list of named tasks."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +10,8 @@ from hiresx.device.batches import LARGE
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
+from hiresx.device.state import BlockState
+from hiresx.device.wrappers import dynamic_shared_memory
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous_plan
 from hiresx.rhs.axisymmetric import Axisymmetric
@@ -87,8 +89,11 @@ class Terms:
         reach = case.stencil.difference_reach
         self.viscous = [
             blocks.kept(
-                ("viscous", how, remote), (s,),
-                partial(viscous_plan.Viscous, blocks.program, s, reynolds, reach, remote, carried, self.viscous_first),
+                ("viscous", how, remote, marches := self._marches(plan, s, remote)), (s,),
+                partial(
+                    viscous_plan.Viscous, blocks.program, s, reynolds, reach, remote, carried, self.viscous_first,
+                    marches,
+                ),
             )
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
@@ -126,6 +131,18 @@ class Terms:
         self.conservation = LevelConservation(blocks) if conserves else None
         if self.conservation is not None:
             self.tasks.append(self.conservation.task())
+
+    def _marches(self, plan: str, state: BlockState, remote: Set[str]) -> bool:
+        """Return whether the viscous fluxes of a block are computed from its state without stored primitives, by a
+        plan: on a GPU, in three directions and without a turbulence model, if the ghosts behind all faces are those of
+        blocks of this rank (`remote`: the other faces). Stored primitives would have to be as accurate, and the shared
+        memory that the kernel needs must be there."""
+        blocks, storage = self._blocks, self._blocks.configuration.storage
+        if plan != "fused" or min(state.size) == 1 or state.eddy_model or remote or storage.work != storage.real:
+            return False
+        conditions = any(blocks.states[blocks.place[c.patch.block]] is state for c in self._conditions.all)
+        needed = dynamic_shared_memory(blocks.program.signatures["viscous_march"], storage.real)
+        return not conditions and needed <= getattr(blocks.backend, "block_memory", 0)
 
     def _task_list(self, case: Case) -> list[Task]:
         """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on

@@ -42,7 +42,7 @@ INTEGERS = {
 # Kernels that process lines in chunks: along k those across i.
 LINES = {
     "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
-    "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2], "march": SIZE[2]},
+    "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
     # along i and k in 4 x 2 lanes
     "average_lines": {
         "width": 4, "height": SIZE[1], "depth": 2, "end_i": SIZE[0], "end_j": SIZE[1], "end_k": SIZE[2],
@@ -86,21 +86,26 @@ LEVELS: dict[str, dict[str, Any]] = {
     for kind in ("", "flux_", "field_")
     for part in ("layers", "shares")
 }
-# Faces in three dimensions: a node, the four behind it and seven along each tangent.
+# Faces in three dimensions: a node, the four behind it and seven along each tangent. Numbers of the nodes of a wall, in
+# the list of all nodes and in the wall.
+_PLACES = np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32)
+_OF_WALL = {
+    name: np.random.default_rng(seed).permutation(SIZE[0]).astype(np.int32)
+    for seed, name in enumerate(("mine", "of_wall"))
+}
 WATCHED: dict[str, dict[str, Any]] = {
     "face_flow": {
         "start": 0, "count": SIZE[0], "tangents": 2, "viscous": 1, "mirror": np.arange(SIZE[0], dtype=np.int32) % 2,
-        "places": np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32),
+        "places": _PLACES,
     },
     "face_flux_sums": {"chunks": SIZE[0]},
     "face_force_sums": {"chunks": SIZE[0]},
-    "face_of_wall": {
-        "count": SIZE[0], "own": SIZE[0], **{
-            name: np.random.default_rng(seed).permutation(SIZE[0]).astype(np.int32)
-            for seed, name in enumerate(("mine", "of_wall"))
-        },
-    },
+    "face_velocity": {"count": SIZE[0], "places": _PLACES, **_OF_WALL},
+    "face_of_wall": {"count": SIZE[0], "own": SIZE[0], **_OF_WALL},
 }  # fmt: skip
+# Two boxes of nodes in each direction.
+ENDS_OF_BOXES = [end for n in SIZE for end in (0, n // 2, n)]
+REDUCED = {"largest_marks": {"boxes_i": 2, "boxes_j": 2, "ends": np.array(ENDS_OF_BOXES, np.int32)}}
 # Columns in two pieces, and the remainder of them.
 TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
 PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
@@ -135,6 +140,7 @@ EXTENTS = {
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
     "reduce": (5, 7, 1),
+    "largest_marks": (2, 2, 2),
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
@@ -186,7 +192,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
-            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, PIECES,
+            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, REDUCED, PIECES,
         )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)

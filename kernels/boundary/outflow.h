@@ -96,11 +96,14 @@ HD real transverse_divergence(const real gradient[4][3], const real *n) {
 // Sums on the patches of a block with three weights. The first, w, is area times the square of the transverse
 // divergence, so that nodes count where something leaves. The second is the area alone: the tangential velocity of a
 // vortex on the face is odd about its core along the normal, and only the mean by area reduces it. The third is the
-// area where gas comes in. Patch j: nodes ends[j]..ends[j+1] - 1 on face sides[j]. partial[j][0..18][thread]: the sums
-// 0-3 of w u, w v, w w, w; 4-7 the same of the second weight; 8 its pressure; 9-12 the same as 0-3 of the third weight;
-// 13-17 with the transverse divergence d: w d, w d d, w d u, w d v, w d w; 18 the mass flux with the second weight.
+// area where gas comes in. Patch j: nodes ends[j]..ends[j+1] - 1 on face sides[j]. `shares`: for each of these nodes
+// its quadrature weight along the face, in axisymmetric flow times its radius. along[9 j..]: the matrix of patch j that
+// removes the velocity normal to planes of symmetry, whose mean is zero on the face with its mirror images.
+// partial[j][0..18][thread]: the sums 0-3 of w u, w v, w w, w; 4-7 the same of the second weight; 8 its pressure; 9-12
+// the same as 0-3 of the third weight; 13-17 with the transverse divergence d: w d, w d d, w d u, w d v, w d w; 18 the
+// mass flux with the second weight.
 KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const int *sides, const int *nodes,
-       stride sv, int di, int dj, int dk, const_state_field<gas_variables> q,
+       const real *shares, const real *along, stride sv, int di, int dj, int dk, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, real *partial) {
     real sum[outflow_sums_count];
     for (int c = 0; c < outflow_sums_count; ++c) sum[c] = real(0);
@@ -109,21 +112,23 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
         real n[3], gradient[4][3], state[gas_variables];
         for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
         const Primitive<real> s = primitive(state);
-        const real velocity[3] = {s.u, s.v, s.w};
-        const real area = outward_normal(m, p, sv, sides[j], n);
+        const real whole[3] = {s.u, s.v, s.w};
+        real velocity[3];
+        for (int c = 0; c < 3; ++c) velocity[c] = dot(along + 9 * j + 3 * c, whole);
+        const real cell_area = outward_normal(m, p, sv, sides[j], n), area = shares[at] * cell_area;
         const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
         const real divergence = share * transverse_divergence(gradient, n);
         const real sound = square_root(gas_gamma * s.p / s.rho);
-        const real faint = real(faintest) * sound * area * jacobian[p];
+        const real faint = real(faintest) * sound * cell_area * jacobian[p];
         const real leaving = divergence * divergence + faint * faint;
-        const real weight[3] = {area * leaving, area, area * inflow_share(dot(velocity, n), sound, real(0))};
+        const real weight[3] = {area * leaving, area, area * inflow_share(dot(whole, n), sound, real(0))};
         for (int w = 0; w < 3; ++w) {
             const int first = 4 * w + (w > 1);
             for (int c = 0; c < 3; ++c) sum[first + c] += weight[w] * velocity[c];
             sum[first + 3] += weight[w];
         }
         sum[8] += area * s.p;
-        sum[18] += area * s.rho * dot(velocity, n);
+        sum[18] += area * s.rho * dot(whole, n);
         const real signed_weight = weight[0] * divergence;
         sum[13] += signed_weight;
         sum[14] += weight[0] * leaving;  // includes `faint`, so that no line is fitted to a divergence of round-off

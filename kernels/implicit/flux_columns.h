@@ -49,8 +49,8 @@ template <bool of_left, class T> struct flux_of_face {
     }
 };
 template <bool of_left, class T>
-HD_LONG void flux_derivative(const T *ql, const T *qr, const T *area, T jacobian, real inverse_reynolds, const T &eddies,
-                             const TransportedConstants<T> &known, T *block) {
+HD void flux_derivative(const T *ql, const T *qr, const T *area, T jacobian, real inverse_reynolds, const T &eddies,
+                        const TransportedConstants<T> &known, T *block) {
     columns_of<of_left>(ql, qr, flux_of_face<of_left, T>{area, jacobian, eddies, inverse_reynolds, known}, block);
 }
 // For single nodes, which are few where packs are used

@@ -32,8 +32,8 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
 // sum = sum + sign dF/dq x - the change of the sources by x, for the face between a node of the record `own` and its
 // neighbour with the update x on a side of direction d.
 template <int side, class T>
-HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const updated_neighbour<T> &beside, int d,
-                         real inverse_reynolds, T *sum) {
+HD void add_product(const T *own, const recorded_terms<T> &terms, const updated_neighbour<T> &beside, int d,
+                    real inverse_reynolds, T *sum) {
 #ifdef HX_SPLIT_CHANGE
     if constexpr (block_variables == gas_variables) {
         const T *const m = beside.face, area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area, over = reciprocal_root(area2);

@@ -41,10 +41,10 @@ typedef dual<source_variables> source_dual;
 // The derivatives do not include changes of the velocity, of the density, of the conversion of the diffusion to the
 // model's form, of the length of a detached-eddy model, and of the quantities that the model takes as constants, which
 // are returned.
-HD_LONG TransportedConstants<> transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
-                                                       long long sv, const int *apart, const work_real *distance,
-                                                       const work_real *spacings, real inverse_reynolds, real *own,
-                                                       real along[6][source_entries]) {
+HD TransportedConstants<> transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
+                                                  long long sv, const int *apart, const work_real *distance,
+                                                  const work_real *spacings, real inverse_reynolds, real *own,
+                                                  real along[6][source_entries]) {
     constexpr int count = HX_TRANSPORTED;
     real gradient[3][3] = {{real(0)}}, slope[count][3] = {{real(0)}}, area[3][3];
     TransportedNode<real> plain;

@@ -10,5 +10,6 @@ template <class T> struct Sensor {
     template <class At> HD void along(const At &at, const T *) {
         found.second_difference(at(-1).p, at(0).p, at(1).p);
     }
+    HD auto may_exceed(const Primitive<T> &, T limit) const { return found.exceeds(limit); }
     HD T value(const Primitive<T> &, T) const { return found.value(); }
 };

@@ -15,6 +15,10 @@ template <class T> struct Sensor {
         opening = opening + area[0] * (r.u - l.u) + area[1] * (r.v - l.v) + area[2] * (r.w - l.w);
         widest = larger(widest, area[0] * area[0] + area[1] * area[1] + area[2] * area[2]);
     }
+    HD auto may_exceed(const Primitive<T> &own, T limit) const {
+        return either(found.exceeds(limit), real(0.05 * 0.05) * (opening * opening) * own.rho >
+                                                limit * limit * (widest * gas_gamma * own.p));
+    }
     HD T value(const Primitive<T> &own, T) const {
         const T crossing = reciprocal_root(widest * gas_gamma * own.p * own.volume);
         return larger(found.value(), real(0.05) * absolute(opening) * crossing);

@@ -36,6 +36,7 @@ template <class T> struct Sensor {
         least = smaller(least, smaller(share_of_the_roughest(rho), share_of_the_roughest(p)));
         least = smaller(least, share_of_the_roughest(speed));
     }
+    HD bool may_exceed(const Primitive<T> &, T) const { return true; }
     HD T value(const Primitive<T> &, T) const {
         const T cutoff = T(real(HX_CUTOFF));
         return cutoff * reciprocal(cutoff + least);

@@ -7,6 +7,8 @@
 template <class T>
 HD T shock_share(const Sensor<T> &sensor, const Primitive<T> &own, T inverse_volume, real threshold, int smooth,
                  real floor) {
+    // both blendings begin at h/2 or above, here less what round-off may add
+    if (!anywhere(sensor.may_exceed(own, T(real(0.49) * threshold)))) return T(floor);
     const T found = sensor.value(own, inverse_volume);
     T t = found * reciprocal(threshold) - real(0.5);
     t = smaller(larger(t, T(real(0))), T(real(1)));

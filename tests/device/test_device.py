@@ -235,6 +235,10 @@ def test_arrays(native):
     native.copy(device[0], device[1])
     assert np.array_equal(device[0], host[1])
     assert np.array_equal(fetched(), host[:, 1:]), "as it was then"
+    few = np.array([7.0, 8.0])
+    native.write(device[2], few)
+    few[:] = 0.0  # the numbers of then count
+    assert device[2].tolist() == [7.0, 8.0]
     with pytest.raises(TypeError):
         native.copy(device, native.zeros((3, 2), "float32"))
 

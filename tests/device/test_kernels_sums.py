@@ -67,20 +67,26 @@ def test_column_norms(backend):
 
 
 def radii(s, m, jacobian, directions):
-    """Inviscid J sum (|U_d| + a |m_d|), viscous J^2 sum |m_d|^2 max(4/3, gamma/Pr) mu/(Re_c rho)."""
+    """Inviscid J sum (|U_d| + a |m_d|), viscous J^2 M max(4/3, gamma/Pr) mu/(Re_c rho), where M is the larger one of
+    sum |m_d|^2 and 0.6 sum |m_d . m_e|."""
     sound, inviscid, squares = np.sqrt(alone.GAMMA * s[4] / s[0]), 0.0, 0.0
+    areas = np.array([m[3 * d : 3 * d + 3] for d in directions])
+    products = np.abs(np.einsum("dc...,ec...->de...", areas, areas)).sum(axis=(0, 1))
     for d in directions:
         area = m[3 * d : 3 * d + 3]
         size = np.linalg.norm(area, axis=0)
         inviscid = inviscid + abs(np.sum(area * s[1:4], axis=0)) + sound * size
         squares = squares + size**2
     diffusion = max(4 / 3, alone.GAMMA / alone.PRANDTL) * sutherland(temperature(s)) * RE / s[0]
-    return jacobian * inviscid, jacobian**2 * squares * diffusion
+    return jacobian * inviscid, jacobian**2 * np.maximum(squares, 0.6 * products) * diffusion
 
 
+@pytest.mark.parametrize("oblique", [0.0, 4.0])
 @pytest.mark.parametrize("directions", [(0, 1, 2), (0, 2), (1,)], ids=str)
-def test_radii_and_local_steps(backend, directions):
+def test_radii_and_local_steps(backend, directions, oblique):
+    """`oblique`: added to the first component of all areas."""
     (s, q), (m, jacobian) = states(), geometry()
+    m[::3] += oblique
     kernels = program(backend, alone.VISCOUS, viscosity="sutherland")
     active = sum(1 << d for d in directions)
     wanted = np.array([inside(found) for found in radii(s, m, jacobian, directions)])

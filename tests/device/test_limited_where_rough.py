@@ -29,7 +29,7 @@ def sweep(kernels, d: int, **fields) -> None:
         kernels.launch("sweep_along", (chunks, 1, nk), **alone.PLACE, n=ni, rows=nj, chunk=40, walls=0, **fields)
     else:
         n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
-        along = {"s2": s2, "sd": alone.STRIDES[d], "n": n, "chunk": 4, "walls": 0, "march": 1}
+        along = {"s2": s2, "sd": alone.STRIDES[d], "n": n, "chunk": 4, "walls": 0}
         kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=alone.ORIGIN, **along, **fields)
 
 

@@ -77,7 +77,7 @@ def of_lines(array: np.ndarray, d: int) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     """Tiles of which the block holds many, the last ones in part."""
-    monkeypatch.setattr(wrappers, "TILE", (4, 2))
+    monkeypatch.setattr(wrappers, "TILE", (5, 4))
 
 
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
@@ -107,9 +107,9 @@ def test_split_fluxes_and_rates(backend):
 
 def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, **sensor) -> None:
     """The rates of the split form in some directions, in chunks of planes, and the sensor."""
-    sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0} | sensor
+    sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0, "counts": None} | sensor
     if "sensor" in sensor:
-        sensor |= {"tiles": np.ones(SHAPE, np.int8)}
+        sensor |= {"tiles": np.ones(SHAPE, np.int8), "counts": np.ones(3, np.int32)}
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
     ni, nj, n = SIZE
     kernels.launch(
@@ -118,7 +118,7 @@ def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, *
     )  # fmt: skip
     if "sensor" in sensor:
         wanted = tiles(sensor["sensor"])
-        assert np.array_equal(sensor["tiles"][wanted >= 0], wanted[wanted >= 0])
+        assert np.array_equal(sensor["tiles"][wanted >= 0], wanted[wanted >= 0]) and not sensor["counts"].any()
 
 
 def tiles(sensor: np.ndarray) -> np.ndarray:
@@ -143,8 +143,51 @@ def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, 
         kernels.launch("sweep_along", (chunks, 1, nk), **PLACE, n=ni, rows=nj, **fields)
         return
     n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
-    fields |= {"tiles": np.maximum(tiles(sensor), 0), "march": PLANES}
     kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=ORIGIN, s2=s2, sd=STRIDES[d], n=n, **fields)
+
+
+def sweep_listed(
+    kernels,
+    d: int,
+    q,
+    area,
+    sensor: np.ndarray,
+    rates: np.ndarray,
+    marks=None,
+    march=PLANES,
+    warps=3,
+    threads=4,
+    listed=True,
+) -> list[tuple[int, int]]:
+    """The same in the segments that a sensor lists. They are returned in order: their first nodes and lengths. `marks`:
+    the field `sensed_tiles`, in chunks of `march` planes. `warps`, `threads`: those that share the work. `listed`:
+    false if there are too many segments, so that all lines are swept."""
+    (n0, n1, _), n2 = SIZE, sensor.shape[0] - 6
+    marks = np.maximum(tiles(sensor), 0) if marks is None else marks
+    room, counts = n0 * n1 * n2, np.zeros(3, np.int32)
+    (ti, tj), (other, s2) = wrappers.TILE, ((n2, STRIDES[2]) if d == 1 else (n1, STRIDES[1]))
+    share = -(-3 * -(-n0 // ti) * -(-n1 // tj) * -(-n2 // 16) // warps)
+    segments = np.full(6 * room, -1, np.int32)
+    kernels.launch(
+        "list_segments", (warps, 1, 1), share=share, directions=1 << d, corner=ORIGIN, sj=STRIDES[1], sk=STRIDES[2],
+        n0=n0, n1=n1, n2=n2, spread=1, march=march, sensor=sensor, tiles=marks, counts=counts, segments=segments,
+        start_0=0, start_1=room, start_2=2 * room,
+    )  # fmt: skip
+    assert not counts[[e for e in range(3) if e != d]].any()
+    own = segments[2 * d * room : 2 * (d + 1) * room]
+    place = {"corner": ORIGIN, "n": (n0, n1, n2)[d], "limit": counts[d] if listed else 0}
+    fields = {"sv": q[0].size, "q": q, "m": area, "sensor": sensor, "r": rates, "count": counts[d:]}
+    kernels.launch(
+        "sweep_segments", (threads, 1, 1), threads=threads, s2=s2, sd=STRIDES[d], width=n0, chunk=4,
+        lines=n0 * other if d else 0, segments=own, **place, **fields,
+    )  # fmt: skip
+    if d == 0:
+        kernels.launch(
+            "sweep_all_along", (warps, 1, 1), warps=warps, sj=STRIDES[1], sk=STRIDES[2], rows=n1, planes=n2, chunk=40,
+            **place, **fields,
+        )  # fmt: skip
+    assert (segments >= 0).sum() == 2 * counts[d] and (own[: 2 * counts[d]] >= 0).all()
+    return sorted((int(first), int(length)) for first, length in own[: 2 * counts[d]].reshape(-1, 2))
 
 
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
@@ -183,33 +226,28 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
         if backend == "cpu":
             continue
         march(kernels, [d], q, m, rates, 1, jacobian=np.ones(SHAPE), sensor=np.zeros(SHAPE))
+        listed = rates.copy()
         sweep(kernels, d, q, area, sensor, rates)
         np.testing.assert_allclose(inside(rates), -np.diff(wanted, axis=3 - d), rtol=0, atol=2e-13 * largest)
+        sweep_listed(kernels, d, q, area, sensor, listed)
+        np.testing.assert_allclose(listed, rates, rtol=0, atol=2e-14 * largest)
 
 
-def test_every_part_of_a_chunk_of_rows_that_a_sensor_marks():
-    """Rows in one chunk of two parts have the rates of chunks without parts: a mark beside the end of a part changes
-    rates in both. Rows take some ghosts as nodes, so that the part ends inside of a row."""
-    _, q = states()
-    kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
-    (_, rows, _), (_, sj, _) = SIZE, STRIDES
-    n, part = sj - 3, 62
-    elements = (rows - 1) * sj + n
-    assert part < elements < 2 * part and part % sj < n
-    fields = {"sv": POINTS, "q": q, "m": geometry()[0][:3], "viscous_flux": None, "first": 0, "walls": 0, "sums": None}
-    for element in range(part - 4, part + 4):
-        sensor, rates = np.zeros(SHAPE), np.zeros((2, 5, *SHAPE))
-        sensor.ravel()[ORIGIN + element] = 0.5
-        for chunk, r in zip((4, elements), rates, strict=True):
-            extent = (-(-elements // chunk), 1, 1)
-            kernels.launch("sweep_along", extent, **PLACE, n=n, rows=rows, chunk=chunk, sensor=sensor, r=r, **fields)
-        assert rates.any() and np.array_equal(*rates)
+def test_marks_of_a_single_node():
+    """The mark of a tile is at the first of its planes, also if the sensor is 0 in this plane."""
+    q = np.empty((5, *SHAPE))
+    q[:] = conservative(np.array([1.0, 0.2, 0.1, -0.1, 0.8])[:, None, None, None])
+    q[0, 3 + 2, 3 + 3, 3 + 3] *= 1.5
+    (m, jacobian), kernels = geometry(), program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    sensor, given = np.zeros(SHAPE), {"threshold": 0.02, "smooth": 0}
+    march(kernels, [0, 1, 2], q, m, np.zeros((5, *SHAPE)), 1, jacobian=jacobian, sensor=sensor, **given)
+    assert sorted({int(k) for k in np.nonzero(sensor)[0]}) == [4, 5, 6]
 
 
 @pytest.mark.parametrize("d", range(3))
-def test_a_mark_anywhere_around_a_chunk_of_a_line(d):
-    """One node or ghost whose sensor is above 0 changes the rates of the nodes that its flux reaches, whichever chunks
-    and tiles these and the node belong to: as many as in one chunk of the whole line."""
+def test_a_mark_anywhere_on_a_line(d):
+    """One node or ghost whose sensor is above 0 changes the rates of the nodes that its flux reaches, whichever tiles
+    these and the node belong to. These nodes are in segments that do not overlap."""
     q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
     area, kernels = geometry()[0][3 * d : 3 * d + 3], program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
     n, across = SIZE[d], [4, 4, 4]
@@ -218,21 +256,25 @@ def test_a_mark_anywhere_around_a_chunk_of_a_line(d):
         at[d] = 3 + s
         sensor, rates = np.zeros(SHAPE), np.zeros((5, *SHAPE))
         sensor[tuple(at[::-1])] = 0.5
-        sweep(kernels, d, q, area, sensor, rates)
+        segments = sweep_listed(kernels, d, q, area, sensor, rates)
         line = [slice(None), *(slice(3 + place, 4 + place) for place in across[::-1])]
         line[3 - d] = slice(3, -3)
         changed = np.flatnonzero(rates[tuple(line)].reshape(5, -1).any(0))
-        assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
+        wanted = list(range(max(s - 3, 0), min(s + 4, n)))
+        assert changed.tolist() == wanted
+        first = ORIGIN + sum(4 * stride for e, stride in enumerate(STRIDES) if e != d)
+        listed = [node + e * STRIDES[d] for node, length in segments for e in range(length)]
+        assert listed == [first + e * STRIDES[d] for e in wanted]
 
 
 def test_a_line_across_the_ends_of_chunks_of_the_marching_kernel():
     """Chunks of nine planes have a mark for eight planes and one for the last, and the next chunk begins with another
     one. A node or ghost anywhere on a line along k, whose sensor is above 0, changes the rates of all nodes that its
-    flux reaches, whichever of these marks and chunks they belong to."""
+    flux reaches, whichever of these marks and chunks they belong to, and whichever segments."""
     q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
     q, area = (np.concatenate([a, a], axis=1) for a in (q, geometry()[0][6:]))
     kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
-    (ni, nj, _), (_, sj, sk), n, planes, own = SIZE, STRIDES, q.shape[1] - 6, 9, (4, 5)
+    n, planes, own = q.shape[1] - 6, 9, (4, 5)
     begins = sorted({*range(0, n, planes), *range(8, n, planes)})
     assert len(begins) == 5
     for s in range(-3, n + 3):
@@ -243,12 +285,24 @@ def test_a_line_across_the_ends_of_chunks_of_the_marching_kernel():
             ti, tj = wrappers.TILE
             first = max(begin for begin in begins if begin <= s)
             marks[3 + first, 3 + own[1] // tj * tj, 3 + own[0] // ti * ti] = 1
-        kernels.launch(
-            "sweep_across", (ni, nj, -(-n // 4)), o=ORIGIN, s2=sj, sd=sk, n=n, chunk=4, sv=q[0].size, q=q, m=area,
-            sensor=sensor[0], tiles=marks, march=planes, viscous_flux=None, r=rates, first=0, walls=0, sums=None,
-        )  # fmt: skip
+        sweep_listed(kernels, 2, q, area, sensor[0], rates, marks, planes)
         changed = np.flatnonzero(rates[:, 3:-3, 3 + own[1], 3 + own[0]].any(0))
         assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
+
+
+@pytest.mark.parametrize("d", range(3))
+def test_no_result_depends_on_who_lists_and_takes_segments(d):
+    """One warp and one thread give the same rates to the last bit as more of them than there are boxes and segments."""
+    q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+    area, kernels = geometry()[0][3 * d : 3 * d + 3], program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    sensor = np.where(random(7).uniform(size=SHAPE) > 0.97, 0.5, 0.0)
+    rates, segments, every = np.zeros((3, 5, *SHAPE)), [], np.zeros((5, *SHAPE))
+    for r, warps, threads in zip(rates, (1, 7, 500), (1, 5, 4000), strict=True):
+        segments.append(sweep_listed(kernels, d, q, area, sensor, r, warps=warps, threads=threads))
+    assert len(segments[0]) > 20 and segments[0] == segments[1] == segments[2]
+    assert np.array_equal(rates[0], rates[1]) and np.array_equal(rates[0], rates[2])
+    sweep_listed(kernels, d, q, area, sensor, every, listed=False)
+    assert np.abs(every - rates[0]).max() < 1e-14 * np.abs(every).max()
 
 
 def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
@@ -312,6 +366,24 @@ def test_a_sensor_of_divergence_and_curl():
     )  # fmt: skip
     share = np.clip(value / threshold - 0.5, 0, 1)
     compare(found, share * share * (3 - 2 * share))
+
+
+def test_the_divergence_in_the_sensor_of_jumps():
+    """Where pressure and density are uniform, the sensor is a tenth of the divergence over the rate at which sound
+    crosses a cell. Its test without a division leaves out no node that exceeds half of the threshold."""
+    (s, _), (m, jacobian) = states(), geometry()
+    s[0], s[4] = 1.2, 0.9
+    areas = m.reshape(3, 3, *SHAPE)
+    opening = sum((areas[d] * (np.roll(s[1:4], -1, 3 - d) - np.roll(s[1:4], 1, 3 - d))).sum(0) for d in range(3))
+    value = inside(0.05 * np.abs(opening) / np.sqrt(GAMMA * 0.9 / 1.2 * (areas**2).sum(1).max(0)))
+    threshold, found = float(np.median(value)), np.zeros(SHAPE)
+    kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    kernels.launch(
+        "shock_sensor", SIZE, **PLACE, **dict(zip(("di", "dj", "dk"), STRIDES, strict=True)), sv=POINTS,
+        q=conservative(s), m=m, jacobian=jacobian, sensor=found[None], threshold=threshold, smooth=1, floor=0.0,
+    )  # fmt: skip
+    t = np.clip(value / threshold - 0.5, 0, 1)
+    compare(found, t * t * (3 - 2 * t))
 
 
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])

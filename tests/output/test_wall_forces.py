@@ -8,8 +8,10 @@ from multiblock import Arrangement
 from watched_runs import SLIP, cut, watched
 
 from hiresx import Case
+from hiresx.base.arrays import triple
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.grid import Block, Grid, matched_connections
+from hiresx.grid import Block, Connection, Grid, matched_connections
+from hiresx.grid.blocks import face_range
 from hiresx.output.watch.wall_quadrature import wall_shares
 
 STICKS = {"type": "no-slip-wall", "temperature": 1.1}
@@ -99,6 +101,56 @@ def test_weights_of_a_ring_that_is_closed(tmp_path):
     for ((weights, areas, _),) in wall_shares(cut_up, walls).values():
         np.testing.assert_array_equal(weights, [[0.5, *[1.0] * 13, 0.5]])
         assert np.isnan(areas).all()
+
+
+# --- planes of symmetry
+
+
+def round_body(whole: bool, sphere: bool, n: int = 16) -> Grid:
+    """A ring about a cylinder, or a shell about a sphere with poles on the x axis: whole, or what has y (z) >= 0."""
+    r = np.linspace(1, 2, 9)
+    around = np.arange(n) * (2 * np.pi / n) if whole else np.linspace(0, np.pi, n // 2 + 1)
+    cosine, sine = np.cos(around), np.where(np.abs(np.sin(around)) < 1e-12, 0, np.sin(around))
+    if sphere:
+        t = np.linspace(0, np.pi, 13)
+        off = np.where(np.abs(np.sin(t)) < 1e-12, 0, np.sin(t)) * r[:, None]
+        x = np.broadcast_to(-r[:, None] * np.cos(t), (len(around), *off.shape))
+        block = Block("body", x, off * cosine[:, None, None], off * sine[:, None, None])
+    else:
+        x, y = -r[:, None] * cosine, r[:, None] * sine
+        block = Block("body", x[None], y[None], 0 * x[None])
+    ends, offset = (("kmin", "kmax"), (0, 0, n)) if sphere else (("imin", "imax"), (n, 0, 0))
+    seam = [
+        Connection(0, face, face_range(face, block.size), 0, offset=triple(step * m for m in offset))
+        for face, step in zip(ends, (1, -1), strict=True)
+    ]
+    return Grid((block,), seam if whole else ())
+
+
+@pytest.mark.parametrize("sphere", [False, True], ids=["cylinder", "sphere"])
+def test_half_of_a_body_has_half_of_the_force(sphere):
+    """Both differed by 1e-6 to 1e-4, since sums ended at the plane of symmetry."""
+
+    def force(whole: bool) -> np.ndarray:
+        boundary = [SLIP | {"faces": ["jmin", "jmax"]}]
+        boundary += [{"type": "pole", "faces": ["imin", "imax"]}] if sphere else []
+        ends = ["kmin", "kmax"] if sphere else ["imin", "imax"]
+        boundary += [] if whole else [{"type": "symmetry", "faces": ends}]
+        case = Case.from_dict({
+            "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},  # replaced
+            "initial": {"state": {"rho": 1.0, "p": 0.7}},
+            "time": {"steps": 1},
+            "boundary": boundary,
+            "force": [{"name": "wall", "faces": ["jmin"]}],
+        })  # fmt: skip
+        simulation, monitors = watched(
+            case, grid=round_body(whole, sphere),
+            initial=lambda x, y, z: (1 + 0 * x, 0.0, 0.0, 0.0, 0.7 + 0.1 * x + 0.05 * x**2),
+        )  # fmt: skip
+        found = monitors["wall"].measure(simulation.solver)
+        return np.array([found[name] for name in ("pressure_x", "area")])
+
+    np.testing.assert_allclose(2 * force(whole=False), force(whole=True), rtol=1e-12)
 
 
 # --- edges

@@ -10,6 +10,7 @@ from chosen_tiles import choose_tiles
 from ranks import run_ranks
 
 from hiresx import Simulation, load
+from hiresx.base import garbage
 from hiresx.case import Case
 from hiresx.decomposition import level_donors
 from hiresx.decomposition.join_tiles import tiles_within
@@ -382,6 +383,19 @@ def test_memory_stays_through_many_changes(monkeypatch):
     for before, after in (with_tiles, without):
         assert after[0] < before[0] + 8000 and after[1] < before[1] + 2000
     assert without[1][1] < with_tiles[1][1]
+
+
+def test_memory_of_removed_blocks_is_free_without_a_search_for_cycles(monkeypatch):
+    """Before the new blocks are made no object refers to the previous solver or to its removed blocks."""
+    collected = []
+    monkeypatch.setattr(garbage, "collect", lambda: collected.append(0))
+    simulation = Simulation(adapted(steps=30, conservation={}), "cpu", initial=spot)
+    gc.disable()
+    try:
+        simulation.run(progress=False)
+    finally:
+        gc.enable()
+    assert simulation.adaptations.changes > 1 and not collected
 
 
 def test_probes_are_located_once_for_the_same_tiles(monkeypatch):

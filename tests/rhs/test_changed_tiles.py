@@ -1,5 +1,7 @@
 """A change of tiles on the device: what is copied there, what is computed again, what passes through the host."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from chosen_tiles import choose_tiles
@@ -16,7 +18,7 @@ from hiresx.mpi.communicator import single_process
 from hiresx.output.fields import field_output
 from hiresx.output.fields.content import Content
 from hiresx.output.watch.monitors import outflow_check
-from hiresx.output.watch.watched_surface import mask
+from hiresx.output.watch.watched_surface import WatchedSurface, mask
 from hiresx.rhs import metrics
 from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.simulation.redistribution import fill
@@ -189,32 +191,40 @@ def test_launches_of_blocks_that_stay_are_used_again(monkeypatch):
     assert made.count("update") == 3 * fresh and made.count("inviscid_sweep") == 2 * fresh
 
 
-def test_weights_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):
-    """Blocks of tiles of two sizes at outflows, some of which get other neighbours."""
-    place = [0.1]
+def test_nodes_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):
+    """Blocks of tiles of two sizes at outflows, some of which get other neighbours; then a tile away from outflows."""
+    place = [0.1, 0.0]
 
     def corner(table, flow, nodes, beyond):
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
-        return ((x > 0.8) & (y > place[0]) & (y < 0.6) | (y > 0.8) & (x < 0.3)).astype(float)
+        inside = (np.abs(x - 0.5) < place[1]) & (np.abs(y - 0.5) < place[1])
+        return ((x > 0.8) & (y > place[0]) & (y < 0.6) | (y > 0.8) & (x < 0.3) | inside).astype(float)
 
     choose_tiles(monkeypatch, corner)
     grid = {"generator": "box", "n": [40, 36, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 0.0]}
     faces = [{"faces": "all", "type": "supersonic-outflow"}]
     table = {"levels": 1, "margin": 0, "every": 1000}
     simulation = Simulation(adapted(grid=grid, boundary=faces, refine=table, steps=9), initial=spot, backend="cpu")
-    seen = []
-    for place[0] in (0.1, 0.4):
+    seen, surfaces = [], []
+    for place[:] in ([0.1, 0.0], [0.4, 0.0], [0.4, 0.02]):
         changed = simulation.adapt()
         solver = simulation.solver
         patches = [p for p in solver.decomposition.patches if p.condition.type == "supersonic-outflow"]
-        weights = [outflow_check._face(solver, p, 0).weights for p in patches]
-        for p, own in zip(patches, weights, strict=True):
+        nodes = [outflow_check._face(solver, p, 0) for p in patches]
+        for p, own in zip(patches, nodes, strict=True):
             inside = mask(solver.decomposition, p.block, p.face, p.range)
-            assert np.array_equal(own, face_weights(solver.decomposition, p.block, p.face) * inside)
-        seen.append(weights)
+            assert np.array_equal(own.weights, face_weights(solver.decomposition, p.block, p.face) * inside)
+        seen.append([own.weights for own in nodes])
+        surface = WatchedSurface(solver, nodes, 1, viscous=False)
+        plain = WatchedSurface(solver, [replace(own, key=None) for own in nodes], 1, viscous=False)
+        for name in ("states", "places", "push", "sizes", "radii", "mirror"):
+            assert np.array_equal(getattr(surface, name), getattr(plain, name))
+        assert np.array_equal(surface.measure().p, plain.measure().p)
+        surfaces.append(surface)
     assert changed
     again = [own for own in seen[1] if any(own is other for other in seen[0])]
     assert 0 < len(again) < len(seen[1])
+    assert surfaces[2].push is surfaces[1].push is not surfaces[0].push
 
 
 def test_a_change_that_fails_leaves_tiles_and_states_as_they_were(monkeypatch):

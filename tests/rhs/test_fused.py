@@ -99,11 +99,12 @@ def test_lines_of_many_blocks_are_cut_into_fewer_chunks():
 
 @pytest.mark.parametrize(("interpolation", "reach"), [("modified", 3), ("modified7", 4)])
 def test_what_a_block_that_marches_keeps(interpolation, reach):
-    """Two planes of a tile with ghosts: five variables, areas along i and along j; and the nodes that were passed."""
+    """Two planes of a tile with ghosts and the places of corners: five variables; areas along i and along j; and the
+    nodes that were passed."""
     (ni, nj), weights = TILE, "js" if reach == 3 else "z"
     _, found = generate(Configuration(inviscid="split", interpolation=interpolation, weights=weights), "cuda")
     rows, columns = (ni + 2 * reach) * nj, ni * (nj + 2 * reach)
-    plane = 5 * (rows + columns - ni * nj) + 3 * rows + 3 * columns
+    plane = 5 * (ni + 2 * reach) * (nj + 2 * reach) + 3 * rows + 3 * columns
     wanted = 8 * (2 * plane + 8 * reach * ni * nj)
     assert dynamic_shared_memory(found["split_march"], "float64") == wanted
 

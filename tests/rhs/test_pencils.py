@@ -1,4 +1,4 @@
-"""The CPU's plan against the paper's, on the CPU: bundles that take viscous differences along, halos by rows, slabs."""
+"""The CPU's plan against the paper's, on the CPU: bundles that take viscous differences along, slabs."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,7 @@ from vortices import taylor_green
 
 from hiresx.bench import rhs
 from hiresx.case import Case, load
-from hiresx.decomposition import domain, halo_lists
 from hiresx.device import backend
-from hiresx.exchange.rows import rows
 from hiresx.rhs.inviscid import Pencils
 from hiresx.solver import Solver
 from hiresx.verify.groups.kernels import flow_with_jump
@@ -125,21 +123,3 @@ def test_inviscid_terms_do_not_carry():
     assert Pencils.viscous_directions("fp64") == {0, 1, 2}
     (inviscid,) = solver(rhs.flow(8, False, "fp64"), "pencils").terms.inviscid
     assert all(call.arguments["viscous_flux"] is None for call in inviscid.early)
-
-
-# ---- halos by rows
-
-
-def test_rows_copy_what_lists_do():
-    case = load("taylor-green", overrides=["grid.n=[11,12,13]"])
-    for entry in halo_lists(domain(case).cut):
-        found = rows(entry.destination, entry.source)
-        covered = [(to + n, source + n) for to, source, length in found for n in range(length)]
-        assert sorted(covered) == sorted(zip(entry.destination, entry.source, strict=True))
-        assert {length for *_, length in found} == ({3} if entry.direction == 0 else {11})
-
-
-def test_no_rows_of_nodes_that_run_another_way():
-    assert rows(np.arange(12), np.arange(12)[::-1]) is None
-    assert rows(np.zeros(0, int), np.zeros(0, int)) is None
-    assert rows(np.array([5, 6, 7, 1, 2, 3]), np.array([9, 10, 11, 20, 21, 22])).tolist() == [[1, 20, 3], [5, 9, 3]]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from checkpoint_cases import CHANNEL, gust, swell
 
-from hiresx import Case, Simulation
+from hiresx import Case, Simulation, load
 from hiresx.decomposition import Part
+from hiresx.rhs import shared_profiles
 from hiresx.rhs.prescribed_waves import OTHER_TIME
 from hiresx.solver import conditions
 
@@ -80,3 +81,16 @@ def test_functions_of_whole_patches_are_called_for_each(profile, monkeypatch):
     for one, other in zip(flows, apart, strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.ptp(flows[0]) > 1e-3
+
+
+def test_a_function_is_compared_once_while_tiles_change(monkeypatch):
+    compared, agree = [], shared_profiles.SharedProfile._agree
+    monkeypatch.setattr(
+        shared_profiles.SharedProfile, "_agree", lambda self, time: compared.append(time) or agree(self, time)
+    )
+    simulation = Simulation(load("double-mach", preset="levels-quick"), backend="cpu")
+    for _ in range(12):
+        simulation.adapt()
+        simulation.step()
+        simulation.step()
+    assert simulation.adaptations.changes > 1 and len(compared) == 1

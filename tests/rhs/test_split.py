@@ -224,6 +224,24 @@ def test_chunks_of_the_marching_kernel(planes, monkeypatch):
     assert np.abs(first - rates(case, "emulated", "fused")).max() < 1e-13 * np.abs(first).max()
 
 
+def test_where_most_segments_are_listed():
+    """With a threshold that nearly all nodes exceed, all lines are swept. The limits are half of the segments along i,
+    and seven eighths of them along j and k."""
+    case = gap(scheme={"inviscid": "hybrid", "hybrid": {"threshold": 1e-4}})
+    first, last = (
+        Simulation(case.model_copy(update={"plan": plan}), where, grid=GRID, initial=blast)
+        for where, plan in (("cpu", "pencils"), ("emulated", "fused"))
+    )
+    for run in (first, last):
+        run.solver.choose_dt()
+        run.solver.right_hand_side()
+    (block,), (other,) = first.solver.states, last.solver.states
+    sweeps = [call.arguments for call in last.solver.terms.inviscid[0].early if "limit" in call.arguments]
+    assert len(sweeps) == 4 and all(given["count"][0] > given["limit"] for given in sweeps)
+    wanted = block.interior(block.r)
+    assert np.abs(other.interior(other.r) - wanted).max() < 1e-13 * np.abs(wanted).max()
+
+
 @pytest.mark.slow
 def test_stored_differences_on_gpus():
     """Where the state is stored as differences from a reference, in FP32, GPUs and CPUs differ by its round-off."""

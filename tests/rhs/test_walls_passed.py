@@ -5,6 +5,7 @@ import pytest
 from heated_gaps import chebyshev
 from same_everywhere import same_everywhere
 from wall_sums import total
+from watched_runs import ran
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.grid import Block, Grid
@@ -133,6 +134,33 @@ def test_mass_that_is_blown_in_is_there():
     run.run(progress=False)
     blown = 0.05 * 2 * (1 - np.cos(4 * run.time)) / 4
     assert total(run.solver, 0) - before == pytest.approx(blown, abs=1e-8)
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_the_mass_that_a_vessel_gets_is_counted(where):
+    """A sheared vessel with blowing through one wall between others, one of which moves. The nodes where they meet have
+    the mean velocity, with which the flux was smaller by 3 %."""
+    wall, n = {"type": "no-slip-wall", "temperature": 1.0}, 13
+    x, y = np.meshgrid(*2 * [np.linspace(0, 1, n)])
+    case = {
+        "grid": {"generator": "box", "n": [n, n, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
+        "gas": {"reynolds": 20.0, "viscosity": SUTHERLAND},
+        "time": {"steps": 2, "dt": 1e-3},
+        "initial": {"state": {"rho": 1.0, "p": P}},
+        "conservation": {"every": 1},
+        "boundary": [
+            wall | {"faces": ["jmin"], "mass_flux": 0.05},
+            wall | {"faces": ["imin", "imax"]},
+            wall | {"faces": ["jmax"], "velocity": [0.1, 0.0, 0.0]},
+        ],
+    }
+    sheared = Grid((Block("vessel", *(np.ascontiguousarray(c[None]) for c in (x + 0.3 * y, y, 0 * x)), {}),))
+    _, found = ran(Case.from_dict(case), grid=sheared, backend=where)
+    counted = found["conservation"]
+    np.testing.assert_allclose(counted["mass_flux_jmin"], -0.05, rtol=1e-12)
+    np.testing.assert_allclose(np.diff(counted["mass"]), 0.05 * 1e-3, rtol=1e-9)
+    for others in ("imin_imax", "jmax"):
+        np.testing.assert_allclose(counted[f"mass_flux_{others}"], 0, rtol=0, atol=1e-15)
 
 
 @pytest.mark.slow

@@ -32,19 +32,6 @@ def test_what_was_made_since_the_first_collection_is_freed_and_all_is_given_back
     assert gc.get_freeze_count() < 1000
 
 
-def test_memory_of_a_device_is_freed_when_it_is_much_or_after_some_calls(monkeypatch):
-    collected = []
-    monkeypatch.setattr(garbage, "collect", lambda: collected.append(0))
-    garbage.collect_large(0, None)
-    assert len(collected) == 1, "the memory of the host is freed at once"
-    for _ in range(3):
-        garbage.collect_large(7, 1000)  # in all more than SHARE of it
-    assert len(collected) == 2
-    for _ in range(garbage.CALLS):
-        garbage.collect_large(0, 1000)
-    assert len(collected) == 3
-
-
 def test_python_does_not_collect_by_itself_while_that_is_paused():
     assert gc.isenabled()
     with garbage.paused():

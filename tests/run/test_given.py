@@ -5,7 +5,8 @@ import pytest
 
 from hiresx import HiresxError, Simulation, Waves, load
 from hiresx.case import Case
-from hiresx.grid import Block
+from hiresx.grid import Block, Grid, build
+from hiresx.post import wall
 
 P = 1 / 1.4
 BOX = {"generator": "box", "n": [9, 8, 1], "lower": [0, 0, 0], "upper": [0.8, 1, 0]}
@@ -15,6 +16,19 @@ def case(*boundary, **tables) -> Case:
     initial = {"initial": {"state": {"rho": 1.0, "u": 2.0, "p": P}}}
     rest = {"faces": "all", "type": "slip-wall"}
     return Case.from_dict({"grid": BOX, "time": {"steps": 1}, **initial, **tables, "boundary": [*boundary, rest]})
+
+
+def test_a_grid_that_python_gave_is_named_where_it_is_missing(tmp_path):
+    """A checkpoint does not have it, and the case has another one."""
+    given = Grid((Block("given", *(getattr(build(case().grid).blocks[0], axis).copy() for axis in "xyz")),))
+    Simulation(case(), "cpu", grid=given, out=tmp_path / "given").run(progress=False)
+    with pytest.raises(HiresxError, match="whose grid was given in Python"):
+        Simulation(restart=tmp_path / "given", backend="cpu")
+    with pytest.raises(HiresxError, match="does not contain its grid, which was given in Python"):
+        wall(tmp_path / "given")
+    assert Simulation(restart=tmp_path / "given", backend="cpu", grid=given).step_count == 1
+    Simulation(case(), "cpu", out=tmp_path / "own").run(progress=False)
+    assert wall(tmp_path / "own").summary["nodes"] > 0
 
 
 def test_a_state_that_is_none_is_refused_by_place():

@@ -4,6 +4,7 @@ has in another form or not yet."""
 import errno
 import json
 import os
+import sys
 import types
 
 import pytest
@@ -12,7 +13,9 @@ from swept_case import SET, written
 
 from hiresx.case import functions, loader
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files, record
+from hiresx.launch import job
+from hiresx.launch.command import LAUNCHED_BY
+from hiresx.output.saved import checkpoint, files, record
 from hiresx.post import modes
 
 
@@ -154,3 +157,13 @@ def test_no_restart_is_proposed_where_the_case_must_change(tmp_path):
     status, _, err = command("run", "sod", "--backend", "cpu", "--set", source, "--out", "run", cwd=tmp_path)
     assert status == 3 and "change the formula" in err and "--restart" not in err
     assert list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_the_command_that_continues_a_run_is_that_which_started_it(tmp_path, monkeypatch, capfd):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "checkpoint_000001_step_000009.hxc").touch()
+    monkeypatch.delenv(LAUNCHED_BY, raising=False)
+    assert checkpoint.command_to_continue(tmp_path) == f"hiresx run --restart {tmp_path}"
+    code = "import sys; from hiresx.output.saved import checkpoint; print(checkpoint.command_to_continue(sys.argv[1]))"
+    assert job.run([sys.executable, "-c", code, str(tmp_path)], launched_by="hiresx launch -n 2").status == 0
+    assert capfd.readouterr().out == f"hiresx launch -n 2 --restart {tmp_path}\n"

@@ -355,7 +355,7 @@ def test_a_rank_that_dies_and_what_goes_on(tmp_path):
     assert process.returncode == 137
     assert "error: rank 1 was ended by SIGKILL, and with it the others" in err
     (again,) = re.findall(r"to go on: hiresx (launch .*)", err)
-    assert again == "launch -n 2 --restart here --transport mpi"
+    assert again == "launch -n 2 --transport mpi --restart here"
     steps = json.loads((tmp_path / "here" / "run.json").read_text())["steps"]
     interrupted = subprocess.Popen(
         [*HIRESX, *again.split()], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -422,7 +422,20 @@ def test_the_folder_of_a_run_is_found_by_text_or_path(tmp_path):
 
     (tmp_path / "run.json").write_text(json.dumps({"status": "running"}))
     for out in (tmp_path, str(tmp_path)):
-        assert launch._directory(SimpleNamespace(values={"out": out, "restart": None}), 0.0) == tmp_path
+        assert launch._directory(SimpleNamespace(values={"out": out, "restart": None}), {}) == tmp_path
+
+
+def test_the_folder_of_a_run_is_found_when_a_clock_is_wrong(tmp_path):
+    """That of a file server may be late, and a record of an earlier run is not that of this one."""
+    from hiresx.cli import launch
+
+    record, words = tmp_path / "run.json", SimpleNamespace(values={"out": tmp_path, "restart": None})
+    record.write_text(json.dumps({"status": "finished"}))
+    before = launch._records(words)
+    assert launch._directory(words, before) is None
+    record.write_text(json.dumps({"status": "running"}))
+    os.utime(record, ns=(0, 10**18))
+    assert launch._directory(words, before) == tmp_path
 
 
 @needs_mpi
@@ -448,3 +461,22 @@ def test_a_process_that_is_stopped_is_told_from_others():
         program.kill()
         program.wait()
     assert not job._is_stopped(program.pid)  # gone
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_an_interrupted_launch_says_how_to_launch_it_again(tmp_path):
+    words = ["isentropic-vortex", "--set", "grid.n=[48,48,1]", "--set", "checkpoint.every_steps=5"]
+    words += ["--set", "time.end=1000.0", "--transport", "mpi", "--out", "here"]
+    process = subprocess.Popen(
+        [*HIRESX, "launch", "-n", "2", *words], cwd=tmp_path, env=os.environ | {"OMP_NUM_THREADS": "1"}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not len(list((tmp_path / "here" / "checkpoints").glob("checkpoint_*.hxc"))) > 1:
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "to go on: hiresx launch -n 2 --transport mpi --restart here" in err, err

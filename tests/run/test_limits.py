@@ -48,6 +48,17 @@ def test_a_constant_step_beyond_stability_is_told(case):
     assert "is above" not in out + err and "is above" not in command("check", "case.toml", "--set", "time.dt=0.04")[1]
 
 
+def test_a_sponge_too_strong_for_the_step_is_told(case):
+    """A decay rate times the step of up to 2.51 is stable."""
+    layer = "{{axis='x', start=0.5, end=1.0, strength={}, state={{rho=1.0, p=0.7142857142857143}}}}"
+    sets = ("--set", f"sponge=[{layer.format(150)}, {layer.format(152)}]", "--set", "time.cfl=0.5")
+    told = 'sponge.1.strength = 152 is above 151, up to which "ssp_rk3" is stable with steps of 0.0167'
+    _, out, _ = command("check", "case.toml", *sets)
+    assert f"note: {told}\n" in out and "sponge.0.strength" not in out
+    _, out, err = command("run", "case.toml", *sets, "--steps", "1", "--backend", "cpu", "--out", "r")
+    assert told in out + err and "sponge.0.strength" not in out + err
+
+
 @pytest.mark.parametrize("key", ["time.cfl", "time.viscous_cfl"])
 def test_a_cfl_number_that_moves_nothing(case, key):
     for verb in ("check", "run"):

@@ -11,7 +11,8 @@ import pytest
 from ending import needs_mpi, written
 from ranks import ENVIRONMENT, launcher
 
-from hiresx.output.saved import checkpoint
+from hiresx.output.saved import checkpoint, process
+from hiresx.simulation import stopped_ranks
 
 SCRIPT = """
 import sys, threading
@@ -90,3 +91,75 @@ def test_one_signal_ends_a_rank_that_waits_for_a_stopped_one(tmp_path, transport
     steps = checkpoint.find(out).container.values["solver"]["steps"]
     assert steps > 0 and steps % 20 == 0
     assert not ranks_of(out)
+
+
+# A signal before the steps end, and another one between their end and that of the run.
+LATER = """
+import os, signal, time
+from hiresx.mpi.communicator import single_process
+from hiresx.simulation.watchdog import Watchdog
+
+signal.signal(signal.SIGTERM, lambda number, frame: None)
+with Watchdog(single_process(), None) as watchdog:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.2)
+    watchdog.stop()
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.2)
+"""
+
+
+def test_a_signal_after_the_last_step_is_taken_in_silence():
+    ended = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+class Ranks:
+    """A communicator whose ranks are processes that tests have started."""
+
+    def __init__(self, rank, processes):
+        self.rank, self._processes, self.local = rank, processes, self
+
+    def allgather(self, own):
+        assert own == (self.rank, process.current_process())
+        return list(self._processes.items())
+
+
+def wait_until_stopped(known: dict, stopped: bool) -> None:
+    deadline = time.monotonic() + 10
+    while process.is_stopped(known) != stopped:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_stopped_rank_is_told_once_by_the_lowest_that_runs(capfd):
+    code = "import json, time; from hiresx.output.saved import process\n"
+    code += "print(json.dumps(process.current_process()), flush=True); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        ranks = {0: process.current_process(), 1: json.loads(child.stdout.readline()), 2: process.current_process()}
+        lowest, other = (stopped_ranks.StoppedRanks(Ranks(rank, ranks)) for rank in (0, 2))
+
+        def told(looks: int) -> str:
+            for _ in range(looks):
+                lowest.look()
+                other.look()
+            return capfd.readouterr().err
+
+        for _ in range(2):
+            child.send_signal(signal.SIGSTOP)
+            wait_until_stopped(ranks[1], True)
+            for key in ("since", "host"):
+                assert not process.is_stopped(ranks[1] | {key: "another"})
+            assert told(stopped_ranks.LOOKS - 1) == ""
+            said = told(1)
+            assert said.startswith(f"note: rank 1, process {child.pid} on ") and said.count("note:") == 1
+            assert said.endswith(f"kill -CONT {child.pid}\n")
+            assert told(20) == ""
+            child.send_signal(signal.SIGCONT)
+            wait_until_stopped(ranks[1], False)
+            assert told(20) == ""
+    finally:
+        child.kill()
+        child.wait()

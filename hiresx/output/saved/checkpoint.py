@@ -9,6 +9,7 @@ over the ranks are stored as boxes of nodes (hiresx.decomposition.held_arrays); 
 stored. A function that takes a communicator is called by all its ranks."""
 
 import math
+import os
 import re
 import time as wall
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ import numpy as np
 from hiresx.base.shell import quote
 from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.errors import HiresxError
+from hiresx.launch.command import LAUNCHED_BY
 from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved import container, directories, distributed_arrays, files
 from hiresx.output.saved.attachment import MANY, Attachment
@@ -55,9 +57,11 @@ def list_checkpoints(directory: str | Path) -> list[Path]:
 
 def command_to_continue(directory: str | Path, setting: str = "") -> str:
     """Return the shell command that continues the run in `directory` from its last checkpoint; "" if the run has no
-    checkpoint. `setting`: a change of the case for the option --set, as the text KEY=VALUE; "" for none."""
+    checkpoint. The command is `hiresx launch` in a run that this command started, and else `hiresx run`. `setting`: a
+    change of the case for the option --set, as the text KEY=VALUE; "" for none."""
     more = f" --set {setting}" if setting else ""
-    return f"hiresx run --restart {quote(directory)}{more}" if list_checkpoints(directory) else ""
+    command = os.environ.get(LAUNCHED_BY, "hiresx run")
+    return f"{command} --restart {quote(directory)}{more}" if list_checkpoints(directory) else ""
 
 
 def _number(path: Path) -> int:

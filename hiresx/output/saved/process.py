@@ -25,6 +25,15 @@ def has_ended(process: Mapping[str, Any] | None) -> bool:
     return process.get("space") == _space() and _since(str(process.get("pid"))) != process["since"]
 
 
+def is_stopped(process: Mapping[str, Any]) -> bool:
+    """Return True if a process is known to be stopped by a signal, such as SIGSTOP. `process`: the data of the process
+    that `current_process` returned in it. False if this cannot be known, for instance on another host."""
+    if process["host"] != platform.node() or process["boot"] != _boot() or process["space"] != _space():
+        return False
+    state, since = _state(str(process["pid"]))
+    return state == "T" and since == process["since"]
+
+
 def _boot() -> str | None:
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -39,8 +48,14 @@ def _space() -> str | None:
 
 def _since(pid: str) -> int | None:
     """Return the start time of a process; None if it does not exist or is a zombie."""
+    state, since = _state(pid)
+    return None if state in ("Z", "X") else since
+
+
+def _state(pid: str) -> tuple[str | None, int | None]:
+    """Return state and start time of a process (proc(5), /proc/pid/stat); None for both if it does not exist."""
     with suppress(OSError, ValueError, IndexError):
         # The name of the program, in brackets, may contain any character.
         state, *rest = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        return None if state in "ZX" else int(rest[18])
-    return None
+        return state, int(rest[18])
+    return None, None

@@ -94,6 +94,7 @@ class DeviceMonitor(Monitor):
             self._deliver()
         finally:
             super().finish(solver)
+        self._samples = None  # it refers to this monitor
 
 
 class DeviceSamples(Attachment):

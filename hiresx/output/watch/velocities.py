@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Calls
 from hiresx.device.state import BlockState
+from hiresx.rhs.scalar_conditions import ScalarCondition
 from hiresx.rhs.viscous_plan import primitives
 from hiresx.solver import Solver
 
@@ -23,11 +24,14 @@ class Velocities:
             room = state.work is not None and len(state.work) >= count
             own = state.work[:count] if room else solver.backend.zeros((count, *state.shape), state.storage.work)
             self._arrays[state.index] = own
-        conditions, program = solver.conditions, solver.program
-        self.calls: list[Call] = [call for condition in conditions for call in condition.calls("ghost")]
-        self.calls += [primitives(program, state, self._arrays[state.index]) for state in solver.states]
-        for condition in conditions:
-            self.calls += condition.calls("viscous_primitives", self._arrays[condition.state.index])
+        program = solver.program
+        faces = [c for c in solver.conditions if not isinstance(c, ScalarCondition)]
+        # The launches of a list do not depend on each other: each writes behind a face of its own.
+        self.calls: Calls = [
+            [call for c in faces for call in c.calls("ghost")],
+            [primitives(program, state, self._arrays[state.index]) for state in solver.states],
+            [call for c in faces for call in c.calls("viscous_primitives", self._arrays[c.state.index])],
+        ]
 
     def arguments(self, state: BlockState) -> dict[str, Any]:
         """Return by name those arguments of a kernel through which it receives velocity gradients and viscous stresses

@@ -3,9 +3,11 @@ however it is divided into blocks.
 
 Along each direction of a wall its nodes form lines, over connections too. A line that ends, or has an edge
 (`hiresx.decomposition.wall_edges`), has the weights of a closed formula there (`hiresx.decomposition.quadrature`); a
-line that closes on itself has the weight 1 throughout. A node that two blocks share counts half in each block, and a
-node at an edge counts on each side of the edge. Near such ends the metrics come from differences through the corner, or
-from coordinates continued beyond the end; there areas are made of one-sided differences along the wall alone."""
+line that closes on itself has the weight 1 throughout. A line goes on beyond a plane of symmetry as its mirror image,
+so that half of a body has half of the sum over the whole body. A node that two blocks share, or that lies in a plane of
+symmetry, counts half, and a node at an edge counts on each side of the edge. Near ends and planes of symmetry the
+metrics come from differences through the corner, or from coordinates continued beyond the end; there areas are made of
+differences along the wall alone, which are one-sided at ends."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -16,8 +18,9 @@ import numpy as np
 
 from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
+from hiresx.decomposition.oblique_walls import mirrors, symmetry_of
 from hiresx.decomposition.quadrature import REACH, corrections
-from hiresx.decomposition.wall_edges import edges, nodes_beyond
+from hiresx.decomposition.wall_edges import Image, edges, nodes_beyond
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, layer, side
 from hiresx.grid.connections import Connection
@@ -86,18 +89,36 @@ class Walls:
         for patch in decomposition.patches if decomposition.levels is not None else ():
             if patch.condition.type == PATCHED:
                 self._level_ends.setdefault((patch.block, patch.face), []).append(patch.range)
+        # The planes of symmetry that walls meet, the reflections about them, and the faces on planes behind which the
+        # coordinates of the grid are mirror images.
+        self._planes: dict[Place, list[Range]] = {}
+        images: dict[int, list[Image]] = {}
+        mirrored: set[Place] = set()
+        for patch in decomposition.patches:
+            if patch.condition.type == "symmetry" and any(b == patch.block for b, _ in walls):
+                symmetry = symmetry_of(decomposition.blocks[patch.block], patch)
+                if symmetry is not None:
+                    self._planes.setdefault((patch.block, patch.face), []).append(patch.range)
+                    images.setdefault(patch.block, []).append((patch.face, symmetry[1]))
+                    mirrored |= {(patch.block, patch.face)} if mirrors(decomposition, patch) else set()
         self._lines: dict[tuple[Place, int], _Lines] = {}
         self._runs: list[_Run] = []
         for place, mask in walls.items():
             for e in directions_along(place[1]):
                 if decomposition.blocks[place[0]].size[e] > 1:
-                    self._lines[place, e] = lines = _Lines(decomposition, place, e)
+                    self._lines[place, e] = lines = _Lines(decomposition, place, e, images.get(place[0], ()))
                     self._runs += _runs(decomposition, self._over, place, e, mask, lines.edges)
         links = self._links_of(walls, self._runs)
         # for each run, the side of each of its nodes
         self._sides = [
             self._lines[run.place, run.along].add(
-                run, (self._slopes_beyond(links, n, False), self._slopes_beyond(links, n, True))
+                run,
+                (self._slopes_beyond(links, n, False), self._slopes_beyond(links, n, True)),
+                [
+                    links.get((n, upper)) == _End(n, upper, True)
+                    and (run.place[0], FACES[2 * run.along + upper]) not in mirrored
+                    for upper in (False, True)
+                ],
             )
             for n, run in enumerate(self._runs)
         ]
@@ -143,7 +164,7 @@ class Walls:
             for upper in (False, True)
             if run.open[upper]
         }
-        return _links(self._decomposition, self._over, walls, found, ends)
+        return _links(self._decomposition, self._over, self._planes, walls, found, ends)
 
     def _slopes_beyond(self, links: Mapping[tuple[int, bool], _End], n: int, upper: bool) -> int:
         """As `_beyond`, of the nodes that differences may reach: the grid goes on where a level ends, smoothly if it
@@ -152,7 +173,7 @@ class Walls:
         ranges = self._level_ends.get((run.place[0], FACES[2 * run.along + upper]), ())
         if run.open[upper] and (n, upper) not in links and ranges:
             node = _node(self._decomposition, run.place, run.along, run.line, run.last - 1 if upper else run.first)
-            if any(all(lo <= node[a, 0] < hi for a, (lo, hi) in enumerate(range_)) for range_ in ranges):
+            if _holds(ranges, node):
                 return 0 if self._nears_edge(run, node[:, 0], upper) else REACH
         return _beyond(self._runs, links, n, upper)
 
@@ -179,9 +200,9 @@ class _Lines:
     edges, of the other: derivatives `tangents` (2, 3, lines, nodes) of the coordinates, and whether these are
     one-sided, `near` an end. `edges` (lines, nodes): where the lines turn."""
 
-    def __init__(self, decomposition: Decomposition, place: Place, e: int):
+    def __init__(self, decomposition: Decomposition, place: Place, e: int, images: Sequence[Image]):
         block = decomposition.blocks[place[0]]
-        nodes = nodes_beyond(decomposition, place[0], face_range(place[1], block.size), e, _AROUND)
+        nodes = nodes_beyond(decomposition, place[0], face_range(place[1], block.size), e, _AROUND, images)
         count = nodes.shape[-1]
         self._nodes = np.zeros((3, nodes[0].size // count, count))
         self._nodes[: len(nodes)] = nodes.reshape(len(nodes), -1, count)
@@ -195,20 +216,22 @@ class _Lines:
         self.tangents = np.stack([central, central])
         self._held = np.zeros(shape, dtype=bool)
 
-    def add(self, run: _Run, beyond: tuple[int, int]) -> np.ndarray:
-        """Add the nodes of a run, beyond whose ends its line has so many nodes. Returns their sides (n,)."""
+    def add(self, run: _Run, beyond: tuple[int, int], images: Sequence[bool]) -> np.ndarray:
+        """Add the nodes of a run, beyond whose ends its line has so many nodes. `images`: whether these are mirror
+        images in place of which the metrics of the grid have other nodes. Returns the sides of the nodes (n,)."""
         first, last = run.first - beyond[0], run.last + beyond[1]
         width = min(DIFFERENCE_NODES, last - first)
         nodes = np.arange(run.first, run.last)
         sides = self._held[run.line, nodes].astype(int)
         self._held[run.line, nodes] = True
         for m, other in zip(nodes.tolist(), sides.tolist(), strict=True):
-            start = min(max(m - DIFFERENCE_REACH, first), last - width)
+            start, at = min(max(m - DIFFERENCE_REACH, first), last - width), (other, run.line, m)
             if start != m - DIFFERENCE_REACH or width < DIFFERENCE_NODES:
-                at = other, run.line, m
                 row = self._nodes[:, run.line, _AROUND + start : _AROUND + start + width]
                 self.tangents[other, :, run.line, m] = row @ _derivative(width, m - start)
                 self.near[at] = True
+            self.near[at] |= images[0] and m - DIFFERENCE_REACH < run.first
+            self.near[at] |= images[1] and m + DIFFERENCE_REACH >= run.last
         return sides
 
 
@@ -287,19 +310,26 @@ def _connection(
 ) -> Connection | None:
     """The connection through which a line along e goes on beyond its last `node`."""
     for c in over.get((place[0], FACES[2 * e + upper]), ()):
-        if all(lo <= node[a, 0] < hi for a, (lo, hi) in enumerate(c.range)):
+        if _holds([c.range], node):
             return c
     return None
+
+
+def _holds(ranges: Sequence[Range], node: np.ndarray) -> bool:
+    """True if one of some half-open index ranges contains a `node` (3, 1)."""
+    return any(all(lo <= node[a, 0] < hi for a, (lo, hi) in enumerate(range_)) for range_ in ranges)
 
 
 def _links(
     decomposition: Decomposition,
     over: Mapping[Place, Sequence[Connection]],
+    planes: Mapping[Place, Sequence[Range]],
     walls: Mapping[Place, np.ndarray],
     found: Sequence[_Run],
     ends: Mapping[tuple[Place, int, int, int], int],
 ) -> dict[tuple[int, bool], _End]:
-    """For each open end of a run, as (number, upper), the end to which it is joined."""
+    """For each open end of a run, as (number, upper), the end to which it is joined. At one of the `planes` of
+    symmetry the run is joined to its mirror image, which is the run itself."""
     links: dict[tuple[int, bool], _End] = {}
     for n, run in enumerate(found):
         for upper in (False, True):
@@ -309,6 +339,8 @@ def _links(
             c = _connection(over, run.place, run.along, upper, node)
             if c is not None and (end := _joined(decomposition, walls, ends, c, run.place[1], node)) is not None:
                 links[n, upper] = end
+            elif _holds(planes.get((run.place[0], FACES[2 * run.along + upper]), ()), node):
+                links[n, upper] = _End(n, upper, True)
     return links
 
 

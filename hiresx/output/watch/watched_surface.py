@@ -1,9 +1,9 @@
 """The flow at nodes on faces of blocks: fluxes of mass, momentum and energy, pressure, friction and heat. The device
 computes them (kernels/face_flow.h)."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -113,37 +113,32 @@ class WatchedSurface:
         self.sizes = self.radii = np.empty(0)
         if not self.n:
             return
+        of = (solver.states[piece.state] for piece in pieces)
+        keys = [piece.key for piece in pieces]
+        join = partial(_Nodes, solver, pieces)
+        # While tiles change, nodes of blocks that stay are joined once.
+        joined = join() if None in keys else solver.kept(("joined", *keys), tuple(dict.fromkeys(of)), join)
         counts = [piece.n for piece in pieces]
         group = np.repeat([piece.group for piece in pieces], counts)
         self.states = np.repeat([piece.state for piece in pieces], counts)
         self._first = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(self.states, prepend=-1))
         self._group = group[self._first]
-        self.push = np.concatenate([piece.area for piece in pieces], axis=1)
-        self._curvature = np.concatenate([piece.curvature for piece in pieces])
-        self.radii = np.concatenate([piece.radius for piece in pieces])
-        self.mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
-        signs = np.concatenate([piece.signs for piece in pieces])
-        self.sizes = signs * np.sqrt(np.einsum("dn,dn->n", self.push, self.push))
-        # the node, the four behind it, then seven along each tangent, by rows
-        places = np.concatenate([piece.places for piece in pieces], axis=1)
-        self.places = places[0].copy()
+        self.push, self.radii, self.mirror, self.sizes = joined.push, joined.radii, joined.mirror, joined.sizes
+        self.places = joined.places[0].copy()
         face = np.repeat([FACES.index(piece.face) for piece in pieces], counts)
         self._modelled = list(_of_walls(ModelledWall, solver, self.states, self.places, face))
-        no_slip = _of_walls(NoSlip, solver, self.states, self.places, face)
-        # at these the scheme sets the heat in the viscous flux, and computes no derivative of temperature
-        self._heated = [found for found in no_slip if not found[0].holds]
+        self._no_slip = list(_of_walls(NoSlip, solver, self.states, self.places, face))
         if self._viscous:
-            self.inner = places[1].copy()
-        self._prepare(places, pieces)
+            self.inner = joined.places[1].copy()
+        self._prepare(joined, pieces)
 
-    def _prepare(self, places: np.ndarray, pieces: list["_Piece"]) -> None:
+    def _prepare(self, joined: "_Nodes", pieces: list["_Piece"]) -> None:
         """Prepare the launches that compute the flow at all nodes, and that sum up the fluxes."""
         solver, put, n = self._solver, self._solver.backend.to_device, self.n
         self._flow = solver.backend.zeros((_FLOW_ROWS, n), solver.configuration.storage.wide)
-        area, reynolds = put(self.push), self._case.gas.reynolds
+        reynolds = self._case.gas.reynolds
         common: dict[str, Any] = {
-            "count": n, "places": put(places.astype(np.int32)), "area": area, "flow": self._flow,
-            "mirror": put(self.mirror.astype(np.int32)), "curvature": put(self._curvature), "one_sided": put(_INWARD),
+            **joined.on_device, "count": n, "flow": self._flow, "one_sided": put(_INWARD),
             "viscous": int(self._viscous), "tangents": 0, "factors": None, "slopes": None,
             "inverse_reynolds": 0.0 if reynolds is None else 1 / reynolds,
         }  # fmt: skip
@@ -156,24 +151,32 @@ class WatchedSurface:
             state, (first, end) = solver.states[p], np.searchsorted(self.states, (p, p + 1))
             own = {"q": state.q, "sv": state.variable_stride, "start": int(first), **state.eddy_arguments}
             calls.append(solver.program.call("face_flow", (int(end - first), 1, 1), **common, **own))
-        self.flow_calls: list[Call | list[Call]] = [calls, *self._wall_calls(common["count"], common["flow"])]
+        self.flow_calls: list[Call | list[Call]] = [calls, *self._wall_calls(common)]
         self._compute = solver.program.prepare(self.flow_calls)
         ends = [*self._first[1:], n]
         begin = [at for first, end in zip(self._first, ends, strict=True) for at in range(first, end, _CHUNK)]
         self.chunks = len(begin)
         self._group_of_chunk = self._group[np.searchsorted(self._first, begin, side="right") - 1]
         self._summed = {
-            "begin": put(np.array([*begin, n], np.int32)), "chunks": len(begin), "count": n, "area": area,
-            "flow": self._flow,
+            "begin": put(np.array([*begin, n], np.int32)), "chunks": len(begin), "count": n,
+            "area": joined.on_device["area"], "flow": self._flow,
         }  # fmt: skip
 
-    def _wall_calls(self, count: int, flow: Any) -> list[Call]:
-        """The launches that put in the friction and the heat that walls know."""
+    def _wall_calls(self, common: dict[str, Any]) -> list[Call]:
+        """The launches that put in the velocity, the friction and the heat that walls know. `common`: arguments of
+        `face_flow`."""
         calls: list[Call] = []
-        if not self._viscous:
-            return calls
         put, sizes = self._solver.backend.to_device, self._solver.backend.to_device(self.sizes)
-        for wall, nodes, mine in (*self._modelled, *self._heated):
+        rest = all(wall.rests for wall in self._solver.conditions if isinstance(wall, NoSlip))
+        for one, nodes, mine in () if rest else self._no_slip:
+            if (met := one.meets[nodes]).any():
+                which = {"mine": put(mine[met].astype(np.int32)), "of_wall": put(nodes[met].astype(np.int32))}
+                given = one.own_velocity | {key: common[key] for key in ("count", "places", "flow")}
+                calls.append(self._solver.program.call("face_velocity", (int(met.sum()), 1, 1), **given, **which))
+        # at walls without a given temperature the scheme sets the heat in the viscous flux, and computes no derivative
+        # of temperature
+        heated = [found for found in self._no_slip if not found[0].holds]
+        for wall, nodes, mine in (*self._modelled, *heated) if self._viscous else ():
             own: dict[str, Any] = {"modelled": None, "heat": None} | dict.fromkeys("uvw", 0.0)
             if isinstance(wall, ModelledWall):
                 calls += wall.calls("model_flow")
@@ -182,8 +185,8 @@ class WatchedSurface:
                 own["heat"] = wall.heat
             calls.append(
                 self._solver.program.call(
-                    "face_of_wall", (len(mine), 1, 1), count=count, own=len(wall.places()), sizes=sizes, flow=flow,
-                    mine=put(mine.astype(np.int32)), of_wall=put(nodes.astype(np.int32)), **own,
+                    "face_of_wall", (len(mine), 1, 1), count=common["count"], own=len(wall.places()), sizes=sizes,
+                    flow=common["flow"], mine=put(mine.astype(np.int32)), of_wall=put(nodes.astype(np.int32)), **own,
                 )
             )  # fmt: skip
         return calls
@@ -273,13 +276,14 @@ class WatchedSurface:
 
 class _Piece:
     """The n nodes of `nodes` in the `box` of one part. `state`: the number of the part. `places` (rows, n): the indexes
-    into the padded array. `area` (3, n): the outward area vectors. Two further arrays are for gradients. `factors`
-    (tangents, nodes, n): the weights of the derivatives along the face. `slopes` (1 + tangents, 3, n): the factors of
-    the derivatives inwards and along the face in the derivatives with respect to x, y, z."""
+    into the padded array. Two further arrays are for gradients. `factors` (tangents, nodes, n): the weights of the
+    derivatives along the face. `slopes` (1 + tangents, 3, n): the factors of the derivatives inwards and along the face
+    in the derivatives with respect to x, y, z."""
 
     state: int
 
     def __init__(self, solver: Solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
+        self.key = None if nodes.key is None else (nodes.key, box)
         self.face, self.group, self.mirror = nodes.face, nodes.group, nodes.mirror
         state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
         d = direction(nodes.face)
@@ -309,11 +313,11 @@ class _Piece:
         outward = side(nodes.face)
         radius = self.radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
         shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
-        area = outward * at(state.areas[d])
-        if nodes.areas is not None:
-            given = nodes.areas[:, *here][:, *chosen.T]
-            area = np.where(np.isfinite(given), given, area)
-        self.area, self.signs = area * shares, np.sign(shares)
+        # A GPU copies the areas of all pieces before the host waits for the first.
+        self._copied = solver.backend.fetch(state.interior(state.areas[d])[around])
+        self._within, self._shares = within, outward * shares
+        self._given = None if nodes.areas is None else nodes.areas[:, *here][:, *chosen.T] * shares
+        self.signs = np.sign(shares)
         # 1/y of axisymmetric flow; zero on the axis, where there is no area
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved
@@ -331,6 +335,32 @@ class _Piece:
             self.slopes = np.stack(slopes)
             self.factors = np.stack(factors) if factors else np.zeros((0, DIFFERENCE_NODES, self.n))
         self.places = np.stack(places)
+
+    @cached_property
+    def area(self) -> np.ndarray:
+        """The outward area vectors (3, n)."""
+        area = self._copied().astype(np.float64)[self._within] * self._shares
+        del self._copied  # frees the memory of the host
+        return area if self._given is None else np.where(np.isfinite(self._given), self._given, area)
+
+
+class _Nodes:
+    """The nodes of `pieces`, one piece after the other. `places` (rows, n): the node, the four behind it, then seven
+    along each tangent. `on_device`: the arguments of the kernels that do not depend on the solver."""
+
+    def __init__(self, solver: Solver, pieces: Sequence[_Piece]):
+        put = solver.backend.to_device
+        self.push = np.concatenate([piece.area for piece in pieces], axis=1)
+        self.radii = np.concatenate([piece.radius for piece in pieces])
+        self.mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
+        signs = np.concatenate([piece.signs for piece in pieces])
+        self.sizes = signs * np.sqrt(np.einsum("dn,dn->n", self.push, self.push))
+        self.places = np.concatenate([piece.places for piece in pieces], axis=1)
+        self.on_device = {
+            "places": put(self.places.astype(np.int32)), "area": put(self.push),
+            "mirror": put(self.mirror.astype(np.int32)),
+            "curvature": put(np.concatenate([piece.curvature for piece in pieces])),
+        }  # fmt: skip
 
 
 def _of_walls(

@@ -13,7 +13,7 @@ from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import LazyArray, Piece, sizes
 from hiresx.decomposition.homogeneous import collapse_box
 from hiresx.device.averaging import BITS, BUDGETS, kinds, names, quantities
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Calls
 from hiresx.equations import equations
 from hiresx.grid.blocks import Block, slices, whole_box
 from hiresx.grid.cutting import within
@@ -158,16 +158,16 @@ class AverageMonitor(Attachment):
             self._launch = solver.program.prepare(self._calls(solver))
         self._weight = {kind: before + weight for kind, before in self._weight.items()}
         shares = np.array([weight / total for total in self._weight.values()])
-        solver.backend.copy(self._shares, solver.backend.to_device(shares))
+        solver.backend.write(self._shares, shares)
         self._launch()
 
-    def _calls(self, solver: Solver) -> list[Call]:
+    def _calls(self, solver: Solver) -> Calls:
         """Return the launches of a sample. One kernel computes the Reynolds and the Favre averages, if their weights
         are equal; they differ if a run continues one kind alone."""
         moments = [kind for kind in self._kinds if kind != self._budget]
         alike = len({self._weight[kind] for kind in moments}) == 1
         groups = [moments] if alike else [[kind] for kind in moments]
-        calls = [] if self._velocities is None else list(self._velocities.calls)
+        calls: list[Call | list[Call]] = [] if self._velocities is None else [*self._velocities.calls]
         for n, state in enumerate(solver.states):
             ni, nj, nk = state.size
             nodes = state.place | {

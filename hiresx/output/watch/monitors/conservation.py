@@ -45,6 +45,7 @@ class ConservationMonitor(DeviceMonitor):
         weights = level_weights(solver, kept=True)
         # The end of a level is not a boundary.
         patches = [p for p in decomposition.patches if weights is None or p.condition.type != PATCHED]
+        patches += decomposition.step_edges
         # Patched connections of the grid need no table in the case.
         for patch in patches:
             boundaries += [patch.condition] if all(c is not patch.condition for c in boundaries) else []

@@ -206,7 +206,7 @@ def _walls(key: str, spec: Spec, decomposition: Decomposition) -> dict[tuple[int
 def _of_kind(decomposition: Decomposition, b: int, face: str, mirror: bool) -> np.ndarray:
     """Mask of the nodes of a face of a whole block that are slip walls (`mirror`) or others."""
     found = np.zeros([decomposition.blocks[b].size[e] for e in directions_along(face)], bool)
-    for patch in decomposition.patches:
+    for patch in (*decomposition.patches, *decomposition.step_edges):
         if (patch.block, patch.face) == (b, face) and patch.condition.type in WALLS[mirror]:
             found |= mask(decomposition, b, face, patch.range)
     return found
