@@ -51,8 +51,8 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     along = 8 * 2 * line_words(storage, variables, precision) + inverse * (precision == "fp64") + 4 * update
     if storage == MATRIX_FREE:
         if not lines:
-            face = 8 if precision == "fp16" else 4 * number
-            return 2 * (4 * number + 3 * face) + 2 * number + 3 * update
+            four = 8 if precision == "fp16" else 4 * number  # of the state, and of each face
+            return 2 * 4 * four + 2 * number + 3 * update
         # each colour reads the states and faces of all nodes, but only the time steps of its own nodes
         return number * (2 * (variables + 12) + 1) + inverse + 3 * update + along
     block = 8 * neighbour_words(storage, variables)

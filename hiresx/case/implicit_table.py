@@ -95,7 +95,7 @@ class Implicit(Table):
         description="format of the inverses of diagonal blocks and of the update in the preconditioner. With "
         "fp32 a sweep moves a fifth to a quarter fewer bytes, and its result depends on the "
         "decomposition by the round-off of FP32. fp16, for storage = none and lines = none: the areas of faces "
-        "in FP16, all other numbers in FP32",
+        "in FP16, with the fluxes steger_warming and hllc also velocities, all other numbers in FP32",
     )
     viscous_damping: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,

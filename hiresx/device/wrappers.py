@@ -56,11 +56,12 @@ BLOCK = (32, 2, 2)
 # memory (H200, 256^3, FP32: `update` 415 us with 32x2x2, 382 with 64x4x1, 354 with 256x1x1).
 BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
 BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1, 1))
-# A kernel of the implicit integrator that reads many numbers of a node (H200, 128^3, FP32, inviscid Steger-Warming
-# flux: 0.091 ns per node and sweep with 32x2x2, 0.087 with this one).
-BLOCKS |= dict.fromkeys(("product_sweep", "split_sweep"), (64, 2, 1))
+# Kernels of the implicit integrator that read many numbers of a node (H200, 128^3, FP32, inviscid Steger-Warming flux:
+# `product_sweep` 0.091 ns per node and sweep with 32x2x2, 0.087 with this shape). A block of `split_sweep` is a part of
+# one line, whose neighbours along j and k it copies to shared memory.
+BLOCKS |= {"product_sweep": (64, 2, 1), "split_sweep": (64, 1, 1)}
 # The wanted number of its blocks per multiprocessor, which limits registers.
-POINT_BLOCKS = {"split_sweep": "(sizeof(real) == 4 ? 8 : 1)"}
+POINT_BLOCKS = {"split_sweep": "(sizeof(real) == 4 ? 16 : 1)"}
 # Small blocks, so that few threads wait for the last ones (H200, 128^3, FP32: 0.234 ns per node and sweep with 32x2x2,
 # 0.229 with this one).
 BLOCKS["colour_sweep"] = (64, 1, 1)

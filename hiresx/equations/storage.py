@@ -17,7 +17,7 @@ BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8", "none"]
 BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
 MATRIX_FREE: BlockStorage = "none"
 # Precision of the inverses of the diagonal blocks, and of the update of the sweeps. "fp16" is that of the areas of
-# faces in sweeps without stored blocks, where all other numbers are in FP32.
+# faces in sweeps without stored blocks and, with a split Jacobian, of velocities. All other numbers are in FP32.
 SweepPrecision: TypeAlias = Literal["fp64", "fp32", "fp16"]
 
 

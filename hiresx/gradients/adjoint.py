@@ -64,11 +64,11 @@ class AdjointSolver(TangentSolver):
         drop, product = self.drop * self._further, PRODUCT * self._further
         return left <= drop and left * (ITERATIVE if self._iterative else left / before) <= product
 
-    def _solve(self) -> int:
+    def _solve(self) -> tuple[float, int]:
         if self._iterative:
             return super()._solve()
         self._precondition(self._right, self._update)
-        return 0
+        return 0.0, 0
 
     def _precondition(self, x: Vector, into: Vector) -> None:
         right, found = -self._unknowns(x), None

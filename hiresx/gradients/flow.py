@@ -45,6 +45,9 @@ class SteadyFlow:
         self.report: dict[str, Any] = {}
         # Steps taken; the simulation counts each measurement as one, too.
         self.steps = 0
+        # The largest CFL number with which GMRES has solved the linear equations of a Newton step. With a larger one
+        # the sweeps of the preconditioner may not be effective.
+        self.solved_cfl = 0.0
 
     @property
     def system(self) -> System:
@@ -76,6 +79,8 @@ class SteadyFlow:
                     return
                 raise
             self.report = self._report()
+            if self.report["linear_drop"] <= self.case.implicit.linear_drop:
+                self.solved_cfl = max(self.solved_cfl, self.report["cfl"])
             resting = 0 if self.report["residual"] < 0.5 * best else resting + 1
             best = min(best, self.report["residual"])
             if self.integrator.memory["residual"] <= self.integrator.memory.get("round_off", 0.0):
@@ -138,10 +143,11 @@ class SteadyFlow:
         self.put(x)
 
     def assemble(self, x: Vector) -> None:
-        """Compute the matrix blocks of the preconditioner at the state x."""
+        """Compute the matrix blocks of the preconditioner at the state x, with the CFL number `solved_cfl`, or the
+        largest one of the case if no step of this flow was solved."""
         self.put(x)
         self.linear.begin()
-        self.linear.assemble(x, EXPLICIT_CFL / self.case.implicit.largest_cfl)
+        self.linear.assemble(x, EXPLICIT_CFL / (self.solved_cfl or self.case.implicit.largest_cfl))
 
     def product(self, x: Vector, value: Vector) -> Callable[[Vector, Vector], None]:
         """Return a function (along, into) that computes the product of -df/dx at x with a vector, where f is the
@@ -180,7 +186,7 @@ class SteadyFlow:
         CFL number of `other`: with the smaller `time.cfl` the difference of the flows would at first travel through the
         grid as a wave, and could grow."""
         self.put(x)
-        memory = other.integrator.memory
+        memory, self.solved_cfl = other.integrator.memory, other.solved_cfl
         self.integrator.memory |= {key: memory[key] for key in ("asked_cfl", "cfl") if key in memory}
 
     def residual(self, x: Vector, into: Vector) -> None:

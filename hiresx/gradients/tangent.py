@@ -37,7 +37,8 @@ FINER, FURTHER = 1 / 4, 1e-3
 EXTENDED_BACKEND = "emulated"
 # The equations are solved so far before the step is chosen, and at last.
 ROUGHLY, DROP = 1e-2, 1e-11
-# Calls of GMRES, and how many in a row may gain little. Below the last number, what does not fall by half is round-off.
+# Calls of GMRES, and how many in a row may gain little. Below the last number, a residual is round-off if it does not
+# fall by half, and is left twice as large as by the estimate of the linear solver.
 CALLS, IDLE, SMALL = 60, 4, 1e-8
 # A multiple of an update is taken where it differs from 1 by more than this.
 WORTH = 0.1
@@ -129,9 +130,10 @@ class TangentSolver:
             _check(parameter, size > 0, left, any(found.values()), self.hint)
         return Tangent(y, found, differences.step, left if size > 0 else 0.0, products)
 
-    def _solve(self) -> int:
-        """Compute an update of y from the right-hand side r(y). Returns the products made."""
-        return self._gmres(self._product, self._precondition, self._right, ONCE, self._update)[1]
+    def _solve(self) -> tuple[float, int]:
+        """Compute an update of y from the right-hand side r(y). Returns the share of r(y) that is left of it by the
+        linear solver's own estimate, and the products made."""
+        return self._gmres(self._product, self._precondition, self._right, ONCE, self._update)
 
     def _precondition(self, x: Vector, into: Vector) -> None:
         """Compute the product of x with an approximate inverse of -df/dx."""
@@ -166,13 +168,14 @@ class TangentSolver:
                 break
             if idle >= IDLE:
                 break
-            products += self._solve()
+            estimate, more = self._solve()
+            products += more
             after = self._correct(differences, y) / size
             if after >= left:  # round-off of the differences
                 differences.add(-1.0, self._update, y)
                 break
             idle = idle + 1 if after > 0.7 * left else 0
-            if left < SMALL and after > 0.5 * left:
+            if left < SMALL and after > max(0.5, 2 * estimate) * left:
                 idle = IDLE
             left, before = after, left
             self._say(f"{differences.parameter.key}: linear residual {left:.2e} after {products} products")

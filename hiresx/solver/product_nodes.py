@@ -57,7 +57,10 @@ class ProductNodes(ProductSweeps):
 
     def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:
         if self._is_split:
-            yield self._of_colour("split_sweep", s, colour, ("records", "right", "update"))
+            yield self._of_colour(
+                "split_sweep", s, colour, ("records", "right", "update"), left=s.halo[0],
+                back=colour * (s.size[2] - 1),
+            )  # fmt: skip
         else:
             yield self._of_colour("product_sweep", s, colour, _FIELDS, inverse_reynolds=self._inverse_reynolds)
 

@@ -2,6 +2,8 @@
 // the right side otherwise.
 #include "../hllc_states.h"
 
+#define HX_SPLIT_JACOBIAN 0.0
+
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {
     const HllcWaves<T> s = hllc_waves(ql, qr, m);
     T fl[gas_variables], fr[gas_variables], left[gas_variables], right[gas_variables];

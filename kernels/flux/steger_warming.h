@@ -61,7 +61,7 @@ struct StegerWarming {
     }
 };
 #define HX_SPLIT_CHANGE
-#define HX_SPLIT_JACOBIAN
+#define HX_SPLIT_JACOBIAN 1.0 / HX_GAMMA
 
 #define HX_SPLIT_FLUX
 typedef StegerWarming flux_splitting;

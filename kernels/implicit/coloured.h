@@ -15,9 +15,12 @@ HD long long coloured(long long p, int row) {
 struct coloured_node {
     long long at;
     int beside[6];
-    HD coloured_node(long long p, int row, int di, int dj, int dk) {
-        const int odd = int(unsigned(p) % unsigned(row)) & 1, half = (row + 1) >> 1;
-        at = coloured(p, row);
+    HD coloured_node(long long p, int row, int di, int dj, int dk)
+        : coloured_node(p - int(unsigned(p) % unsigned(row)), int(unsigned(p) % unsigned(row)), row, di, dj, dk) {}
+    // The node at `column` of the row that begins at position `begin`; a GPU then needs no division.
+    HD coloured_node(long long begin, int column, int row, int di, int dj, int dk) {
+        const int odd = column & 1, half = (row + 1) >> 1;
+        at = begin + (column >> 1) + (odd ? half : 0);
         beside[0] = di ? (odd ? -half : half - 1) : 0;
         beside[1] = di ? (odd ? 1 - half : half) : 0;
         beside[2] = -dj, beside[3] = dj, beside[4] = -dk, beside[5] = dk;

@@ -1,4 +1,5 @@
-// FP16 numbers that sweeps without stored blocks read (implicit.sweep_precision = "fp16"): the area vectors of faces.
+// FP16 numbers that sweeps without stored blocks read (implicit.sweep_precision = "fp16"): the area vectors of faces and,
+// with a split Jacobian, velocities and sound speeds.
 // On a CPU they are rounded in the same way and stored in FP32.
 #pragma once
 #include "chunks.h"
@@ -37,4 +38,12 @@ constexpr bool in_halves = false;
 
 // One of the two numbers in a word of 32 bits
 HD float number_in_half(float word, int upper) { return number_of_half(bits_of_single(word) >> 16 * upper); }
-HD float upper_half(float word) { return single_of_bits(bits_of_single(word) & 0xffff0000u); }
+// The numbers in two words of four
+template <class T> HD void numbers_of_halves(const real *words, T *found) {
+    for (int n = 0; n < 4; ++n) found[n] = real(number_in_half(float(words[n / 2]), n % 2));
+}
+// Those in two words of three numbers and the upper half of a number in FP32: a Jacobian, which has the range of volumes
+template <class T> HD void numbers_of_area(const real *words, T *face) {
+    for (int n = 0; n < 3; ++n) face[n] = real(number_in_half(float(words[n / 2]), n % 2));
+    face[3] = real(single_of_bits(bits_of_single(float(words[1])) & 0xffff0000u));
+}

@@ -14,7 +14,7 @@
 template <class T> struct recorded_neighbour {
     T state[block_variables], face[4];
     HD recorded_neighbour(const real *records, stride sv, long long at, int beside, int d, int side) {
-        load_numbers<4>(records, sv, at + beside, 0, state);
+        load_state(records, sv, at + beside, state);
         for (int v = 4; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, at + beside, v);
         load_face(records, sv, side ? at : at + beside, d, face);
     }

@@ -13,23 +13,52 @@ constexpr int record_reals = HX_RECORD_REALS;
 HD swept_real &of_record(real *records, stride sv, long long c, int n) {
     return kept_update(records)[place_of_record<swept_real>(sv, c, n)];
 }
-// Stores the area vector and the Jacobian of a face, for load_face.
-HD void keep_face(const real *face, real *records, stride sv, long long c, int d) {
 #if HX_HALF_SWEEPS
-    unsigned long long area[3];
+// Four numbers, of which FP16 holds the first `count` and the upper half of one in FP32 the others; kept: these numbers
+// as rounded, bits: of each
+template <int count> HD void round_to_halves(const real *given, real *kept, unsigned *bits) {
+    unsigned long long half;
+    for (int n = 0; n < count; ++n) kept[n] = to_half(given[n], half), bits[n] = unsigned(half);
+    for (int n = count; n < 4; ++n) {
+        const unsigned whole = bits_of_single(float(given[n]));
+        bits[n] = (whole + 0x7fffu + (whole >> 16 & 1)) >> 16, kept[n] = real(single_of_bits(bits[n] << 16));
+    }
+}
+#endif
+// Stores the numbers n to n + 3 of a record. With FP16 the first `halves` are rounded to it, and on a GPU all lie in two
+// words at `place`.
+template <int halves> HD void keep_four(const real *given, real *records, stride sv, long long c, int n, long long place) {
+#if HX_HALF_SWEEPS
+    unsigned bits[4];
     real kept[4];
-    for (int n = 0; n < 3; ++n) kept[n] = to_half(face[n], area[n]);
-    const unsigned bits = bits_of_single(float(face[3])), jacobian = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
-    kept[3] = real(single_of_bits(jacobian));
+    round_to_halves<halves>(given, kept, bits);
     if constexpr (in_halves) {
-        swept_real *const words = kept_update(records) + place_of_halves(sv, c, d);
-        words[0] = single_of_bits(unsigned(area[1] << 16 | area[0])), words[1] = single_of_bits(jacobian | unsigned(area[2]));
+        swept_real *const words = kept_update(records) + place;
+        for (int m = 0; m < 2; ++m) words[m] = single_of_bits(bits[2 * m + 1] << 16 | bits[2 * m]);
         return;
     }
 #else
-    const real *const kept = face;
+    const real *const kept = given;
+    (void)place;
 #endif
-    for (int n = 0; n < 4; ++n) of_record(records, sv, c, record_faces + 4 * d + n) = swept_real(kept[n]);
+    for (int m = 0; m < 4; ++m) of_record(records, sv, c, n + m) = swept_real(kept[m]);
+}
+
+// The Jacobian of the node at p in its record
+template <class State, class Work>
+HD real recorded_jacobian(const State *q, const Work *jacobian, stride sv, long long p, real scale, real inverse_reynolds) {
+#if !HX_SPLIT_SWEEPS
+    (void)q, (void)sv, (void)inverse_reynolds;
+    return real(jacobian[p]) / scale;
+#elif defined(HX_VISCOUS)
+    real state[block_variables];
+    for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
+    const Primitive<real> s = primitive(state);
+    return real(2) * real(jacobian[p]) / scale * inverse_reynolds * viscosity(gas_gamma * s.p * s.volume) * s.volume;
+#else
+    (void)q, (void)jacobian, (void)sv, (void)p, (void)scale, (void)inverse_reynolds;
+    return real(0);
+#endif
 }
 
 // The records of a whole array with its ghosts: state, faces and Jacobian. Areas are multiplied by a power of two,
@@ -42,30 +71,23 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj,
     for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
 #if HX_SPLIT_SWEEPS
     const Primitive<real> s = primitive(state);
-    const real kept[] = {s.u, s.v, s.w, square_root(gas_gamma * s.p * s.volume), real(1)};
+    const real kept[] = {s.u, s.v, s.w, square_root(gas_gamma * s.p * s.volume)};
+    keep_four<4>(kept, records, sv, c, 0, place_of_four(sv, c, 0));
+    of_record(records, sv, c, record_shift) = swept_real(1);
 #else
-    const real *const kept = state;
-    (void)inverse_reynolds;
+    for (int v = 0; v < block_variables; ++v) of_record(records, sv, c, v) = swept_real(state[v]);
 #endif
-    for (int v = 0; v < block_variables; ++v) of_record(records, sv, c, v) = swept_real(kept[v]);
+    const real own = recorded_jacobian(q, jacobian, sv, p, scale, inverse_reynolds);
     const int apart[3] = {di, dj, dk};
     for (int d = 0; d < 3; ++d) {
         const long long behind = p + apart[d] < sv ? p + apart[d] : p;
         real face[4];
         for (int n = 0; n < 3; ++n)
-            face[n] = real(0.5) * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
-        face[3] = real(0.5) / scale * (real(jacobian[p]) + real(jacobian[behind]));
-#if HX_SPLIT_SWEEPS && defined(HX_VISCOUS)
-        real other[block_variables];
-        for (int v = 0; v < block_variables; ++v) other[v] = q[v * sv + behind];
-        const Primitive<real> r = primitive(other);
-        face[3] *= inverse_reynolds * viscosity(real(0.5) * gas_gamma * (s.p * s.volume + r.p * r.volume)) * real(2) / (s.rho + r.rho);
-#elif HX_SPLIT_SWEEPS
-        face[3] = real(0);
-#endif
-        keep_face(face, records, sv, c, d);
+            face[n] = real(0.5) * of_area * scale * (real(m[(3 * d + n) * sv + p]) + real(m[(3 * d + n) * sv + behind]));
+        face[3] = of_jacobian * (own + recorded_jacobian(q, jacobian, sv, behind, scale, inverse_reynolds));
+        keep_four<3>(face, records, sv, c, record_faces + 4 * d, place_of_four(sv, c, d + 1));
     }
-    of_record(records, sv, c, record_jacobian) = swept_real(jacobian[p] / scale);
+    of_record(records, sv, c, record_jacobian) = swept_real(own);
     of_record(records, sv, c, record_step) = swept_real(0);
 }
 

@@ -12,56 +12,67 @@ constexpr int record_step = record_numbers - 1;
 
 // In records for sweeps with a split Jacobian (split_jacobian.h) other numbers have these positions. Velocity and sound
 // speed replace the first four numbers of the state. Number 4, the shift, is the diagonal without fluxes, over the
-// step. The Jacobian of a face is multiplied by the viscosity there over Re and over the density. 1/step replaces the
-// step.
+// step. Jacobians are multiplied by the viscosity over Re and over the density. 1/step replaces the step.
 #if defined(HX_SPLIT_JACOBIAN) && HX_MATRIX_FREE && !HX_STORED_DIRECTIONS && !HX_EDDY_FIELDS && !HX_SCALARS
 #define HX_SPLIT_SWEEPS 1
 constexpr int record_shift = 4;
 #endif
+// Area vectors are halved there, and the Jacobians that belong to them have the factor 4. A record has half of it.
+#if HX_SPLIT_SWEEPS
+constexpr real of_area = 0.5, of_jacobian = 1;
+#else
+constexpr real of_area = 1, of_jacobian = 0.5;
+#endif
 
-// The position of number n within a record. Four numbers each are chunks of 16 bytes: the first four of the state, and
-// those of each face. In FP16 a face has two words of 32 bits, side by side. The six words of the faces of all nodes
-// come after the first chunk, followed by a row of each other number.
-HD constexpr int record_place(int n) {
-    if (n < 4 || n >= record_jacobian) return n;
-    return n < block_variables ? n + 12 : n - record_faces + 4;
-}
-// The number at such a position, the inverse function
-HD constexpr int number_of_record(int place) {
-    if (place < 4 || place >= record_jacobian) return place;
-    return place < 16 ? place - 4 + record_faces : place - 12;
-}
-// The position of number n of the record of the node at c; not for faces in FP16
+// The position of number n of the record of the node at c; not for what FP16 packs. On a GPU the first four numbers and
+// those of each face are chunks of 16 bytes, or two in FP64. In FP16 a face has two words of 32 bits, and so has the
+// first chunk if sweeps are split.
+#if HX_SPLIT_SWEEPS
+constexpr int packed_state = 2;
+#else
+constexpr int packed_state = 4;
+#endif
 template <class Number> HD long long place_of_record(long long sv, long long c, int n) {
-    if (in_halves) return n < 4 ? 4 * c + n : (n < block_variables ? n + 6 : n - 6) * sv + c;
-    return number_place<record_numbers, Number>(record_place(n), sv, c);
+    const int face = n - record_faces;
+    if (of_chunk<Number> == 1) return n * sv + c;
+    if (n < 4) return number_place<16, Number>(n, sv, c);
+    return number_place<16, Number>(face >= 0 && n < record_jacobian ? 4 + face : n < record_faces ? n + 12 : n, sv, c);
 }
-HD long long place_of_halves(long long sv, long long c, int d) { return 4 * sv + 2 * (d * sv + c); }
+// The position on a GPU of the first four numbers (part 0) or of those of the face along direction part - 1
+HD long long place_of_four(long long sv, long long c, int part) {
+    if (in_halves) return part ? packed_state * sv + 2 * ((part - 1) * sv + c) : packed_state * c;
+    return number_place<16, real>(4 * part, sv, c);
+}
 template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
     return load<T>(records + place_of_record<real>(sv, c, n));
 }
-// Loads the area vector and the Jacobian of the face behind a node along direction d. With FP16 the Jacobian is stored
-// as the upper half of its bits in FP32, since it has the range of volumes.
+// Loads the numbers n to n + 3 of a record, the first or those of a face.
+template <class T> HD void load_four(const real *records, long long sv, long long c, int n, T *found) {
+    for (int m = 0; m < 4; m += of_chunk<real>) load_chunk(records + place_of_record<real>(sv, c, n + m), found + m);
+}
+// Loads the first four numbers.
+template <class T> HD void load_state(const real *records, long long sv, long long c, T *state) {
+    if constexpr (in_halves && packed_state == 2) {
+        real words[2];
+        load_pair(records + place_of_four(sv, c, 0), words);
+        numbers_of_halves(words, state);
+    } else
+        load_four(records, sv, c, 0, state);
+}
+// Loads the area vector and the Jacobian of the face behind a node along direction d.
 template <class T> HD void load_face(const real *records, long long sv, long long c, int d, T *face) {
     if constexpr (in_halves) {
         real words[2];
-        load_pair(records + place_of_halves(sv, c, d), words);
-        for (int n = 0; n < 3; ++n) face[n] = real(number_in_half(float(words[n / 2]), n % 2));
-        face[3] = real(upper_half(float(words[1])));
-    } else {
-        load_numbers<4>(records, sv, c, 4 + 4 * d, face);
-    }
+        load_pair(records + place_of_four(sv, c, d + 1), words);
+        numbers_of_area(words, face);
+    } else
+        load_four(records, sv, c, record_faces + 4 * d, face);
 }
+// Loads all numbers but those of the faces.
 template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {
-    if constexpr (in_halves) {
-        load_numbers<4>(records, sv, c, 0, found);
-        for (int d = 0; d < 3; ++d) load_face(records, sv, c, d, found + record_faces + 4 * d);
-        for (int n = 4; n < record_numbers; ++n)
-            if (n < record_faces || n >= record_jacobian) found[n] = load_of_record<T>(records, sv, c, n);
-    } else {
-        each_number<record_numbers, T>(records, sv, c, 0,
-                                       [&](int place, const T &number) { found[number_of_record(place)] = number; });
-    }
+    load_state(records, sv, c, found);
+    for (int n = 4; n < record_numbers; ++n)
+        if (n < record_faces || n >= record_jacobian) found[n] = load_of_record<T>(records, sv, c, n);
 }
 
 // The quantities of a turbulence model in a record. With transported variables: what their fluxes take as constants,

@@ -29,8 +29,8 @@ template <class T> struct SymmetricVariables {
     }
 };
 
-// The eigenvalues of the Jacobian for the area vector `out`, which points out of a node. volume: the volume flux of the
-// velocity. The others are of the parts of one sign, which leave the node (1) or enter it (-1). sum, difference: half
+// The eigenvalues of the Jacobian for twice the vector `out`, which points out of a node. volume: half the volume flux of
+// the velocity. The others are of the parts of one sign, which leave the node (1) or enter it (-1). sum, difference: half
 // the sum and half the difference of the acoustic ones; flow: that of shear and s. `flow` is not the part of `volume`
 // but the mass flux over the density, with which the parts of the Steger-Warming flux carry shear and s (J. L. Steger
 // and R. F. Warming, J. Comput. Phys. 40, 263-293, 1981, eq. 22). It damps them across layers along which the fluid
@@ -47,18 +47,18 @@ template <int sign, class T> struct SplitEigenvalues {
         volume = out[0] * at.u[0] + out[1] * at.u[1] + out[2] * at.u[2];
         const T sound = at.c * area;
         const T more = part(volume + sound, sound), less = part(volume - sound, sound);
-        sum = real(0.5) * (more + less), difference = real(0.5) * (more - less);
-        flow = real((HX_GAMMA - 1.0) / HX_GAMMA) * part(volume, sound) + real(1.0 / HX_GAMMA) * sum;
+        sum = more + less, difference = more - less;
+        flow = real(2.0 - 2.0 * (HX_SPLIT_JACOBIAN)) * part(volume, sound) + real(HX_SPLIT_JACOBIAN) * sum;
     }
 };
 
-// Quantities of a face. out: area vector that points out of the node; third, spread, heat: terms with the viscosity
-// times the Jacobian over Re and the density.
+// Quantities of a face. out: half the area vector that points out of the node; third, spread, heat: terms with the
+// viscosity times the Jacobian over Re and the density, of which `face` has four times that.
 template <class T> struct SplitFace {
     T out[3], area, over_area, over_area2, third, spread, heat;
     template <int side> HD static SplitFace of(const T *face) {
         SplitFace f;
-        const T area2 = face[0] * face[0] + face[1] * face[1] + face[2] * face[2] + no_area;
+        const T area2 = no_area + face[0] * face[0] + face[1] * face[1] + face[2] * face[2];
         for (int n = 0; n < 3; ++n) f.out[n] = side ? face[n] : -face[n];
         f.over_area = reciprocal_root(area2), f.area = area2 * f.over_area, f.over_area2 = f.over_area * f.over_area;
         f.third = real(1.0 / 3.0) * face[3], f.spread = area2 * face[3], f.heat = real(1.0 / HX_PRANDTL) * f.spread;
@@ -120,45 +120,87 @@ template <class T> HD void add_split(const T *state, const T *x, const SplitFace
              + at.kinetic * (mass - real(2) * both * x[0]);
 }
 
-// A neighbour at n on a side of direction d, with its update and the face to it
+// A neighbour with its update and the face to it
 template <class T> struct split_side {
     T state[4], update[block_variables], face[4];
-    HD split_side(const real *records, const real *x, stride sv, int n, int of_face, int d) {
-        load_numbers<4>(records, sv, n, 0, state);
-        load_face(records, sv, of_face, d, face);
-        load_numbers<block_variables>(x, sv, n, 0, update);
-    }
     template <int side> HD void add(const SymmetricVariables<T> &own, SymmetricDiagonal<T> &diagonal, T *sum) const {
         const SplitFace<T> f = SplitFace<T>::template of<side>(face);
         diagonal.add(own, f);
         add_split(state, update, f, sum);
     }
 };
+// The neighbour at `at` + `beside` on a side of direction d
+template <class T> HD split_side<T> load_side(const real *records, const real *x, stride sv, int at, int beside, int d, int side) {
+    split_side<T> found;
+    load_state(records, sv, at + beside, found.state);
+    load_face(records, sv, side ? at : at + beside, d, found.face);
+    load_numbers<block_variables>(x, sv, at + beside, 0, found.update);
+    return found;
+}
 // Adds the contributions of both sides of a node along direction d. Both neighbours are loaded first, as in add_along
 // (products.h).
 template <class T>
 HD void add_sides(const SymmetricVariables<T> &own, const real *records, const real *x, stride sv, int at,
                   const int *beside, int d, SymmetricDiagonal<T> &diagonal, T *sum) {
-    const split_side<T> before(records, x, sv, at + beside[0], at + beside[0], d), behind(records, x, sv, at + beside[1], at, d);
+    const split_side<T> before = load_side<T>(records, x, sv, at, beside[0], d, 0), behind = load_side<T>(records, x, sv, at, beside[1], d, 1);
     before.template add<0>(own, diagonal, sum);
     behind.template add<1>(own, diagonal, sum);
 }
 
-// The sweep over the nodes of one colour, as product_sweep (products.h)
-VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
+// In FP16 a thread of a GPU begins to copy the numbers of its neighbours along j and k to memory on the chip before it
+// computes the contributions along i, so that it waits for memory once. In FP32 the copies leave too little memory on
+// the chip to the L1 cache.
+constexpr int kept_sides = 4;
+struct alignas(2 * sizeof(real)) two_words {
+    real words[2];
+};
+
+// The sweep over the nodes of one colour, as product_sweep (products.h). The sweep over the second colour begins with the
+// planes at which that over the first has ended, since the L2 cache of a GPU still holds their data. back: the last plane
+// along k if the planes are in reverse order, else 0; left: the number of ghosts before a row.
+VECTOR_KERNEL(split_sweep, int i, int j, int k, int o, int left, int sj, int sk, int di, int dj, int dk, int back, int first, int colour, stride sv,
               const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {
-    const int column = 2 * i + ((j + k + first + colour) & 1);
-    const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
+    const int plane = back ? back - k : k, column = 2 * i + ((j + plane + first + colour) & 1);
+    const coloured_node node(o - left + (long long)j * sj + (long long)plane * sk, left + column, sj, di, dj, dk);
     const int at = int(node.at);
     T state[4], sum[block_variables], rest[block_variables], y[block_variables];
-    load_numbers<4>(records, sv, at, 0, state);
-    const T over_step = load_of_record<T>(records, sv, at, record_step);
+#if HX_HALF_SWEEPS && !defined(HX_CPU)
+    OWN_MEMORY(two_words, parts, 2 * kept_sides);
+    OWN_MEMORY(real_chunk, updates, kept_sides);
+    OWN_MEMORY(real, last, kept_sides);
+    for (int s = 0; s < kept_sides; ++s) {
+        const int there = at + node.beside[2 + s];
+        const real *const of_state = records + place_of_four(sv, there, 0), *const face = records + place_of_four(sv, s % 2 ? at : there, 2 + s / 2);
+        const auto place = number_place<block_variables, real>(0, sv, there), place_of_last = number_place<block_variables, real>(4, sv, there);
+        FETCH(OWN(parts, 2 * s), reinterpret_cast<const two_words *>(of_state));
+        FETCH(OWN(parts, 2 * s + 1), reinterpret_cast<const two_words *>(face));
+        FETCH(OWN(updates, s), reinterpret_cast<const real_chunk *>(update + place));
+        FETCH(OWN(last, s), update + place_of_last);
+    }
+#endif
+    load_state(records, sv, at, state);
+    const T over_step = load_right<T>(records + place_of_record<real>(sv, at, record_step));
     const SymmetricVariables<T> own(state);
-    SymmetricDiagonal<T> diagonal(load_of_record<T>(records, sv, at, record_shift));
+    SymmetricDiagonal<T> diagonal(load_right<T>(records + place_of_record<real>(sv, at, record_shift)));
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
     if (di != 0) add_sides(own, records, update, sv, at, node.beside, 0, diagonal, sum);
+#if HX_HALF_SWEEPS && !defined(HX_CPU)
+    FETCHED;
+    UNROLLED for (int s = 0; s < kept_sides; ++s) {
+        if ((s < 2 ? dj : dk) == 0) continue;
+        split_side<T> side;
+        numbers_of_halves(OWN(parts, 2 * s).words, side.state), numbers_of_area(OWN(parts, 2 * s + 1).words, side.face);
+        for (int v = 0; v < 4; ++v) side.update[v] = OWN(updates, s).numbers[v];
+        side.update[4] = OWN(last, s);
+        if (s % 2)
+            side.template add<1>(own, diagonal, sum);
+        else
+            side.template add<0>(own, diagonal, sum);
+    }
+#else
     if (dj != 0) add_sides(own, records, update, sv, at, node.beside + 2, 1, diagonal, sum);
     if (dk != 0) add_sides(own, records, update, sv, at, node.beside + 4, 2, diagonal, sum);
+#endif
     for (int v = 0; v < block_variables; ++v) rest[v] = over_step * load_right<T>(right + v * sv + at) - sum[v];
     own.from_conserved(rest, y);
     diagonal.solve(own, y);

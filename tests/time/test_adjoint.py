@@ -161,7 +161,7 @@ def test_the_adjoint_solution_corrects_the_derivative_of_the_flow(in_duct, monke
     def badly(self):
         solve(self)
         self._system.scale(1 - 1e-3, self._update)
-        return 0
+        return 0.0, 0
 
     monkeypatch.setattr(AdjointSolver, "_solve", badly)
     monkeypatch.setattr(AdjointSolver, "drop", 1e-2)
@@ -179,7 +179,7 @@ def test_of_an_update_the_best_multiple_is_taken(in_duct, monkeypatch):
     def too_little(self):
         made.append(solve(self))
         self._system.scale(0.3, self._update)
-        return 0
+        return 0.0, 0
 
     monkeypatch.setattr(AdjointSolver, "_solve", too_little)
     found = in_duct.solve(parameter(in_duct.case, "parameters.back"), FLOOR, 1e-3)
@@ -251,13 +251,16 @@ def test_of_friction_and_heat_as_by_the_forward_method(case, presets, overrides,
 
 @pytest.mark.slow
 def test_in_extended_precision_both_methods_agree_in_turbulent_flow():
-    """With differences in double precision they differ by 2.9e-9."""
-    of, key = "plate.friction_x", "boundary.1.pressure"
+    """In double precision they differ by 2.9e-9 in the derivative with respect to the pressure, and by 3e-8 in the
+    other. The other needs the forward equations solved to round-off, which takes several calls of GMRES that do not
+    halve the residual."""
+    of, keys = "plate.friction_x", ["boundary.1.pressure", "gas.reynolds"]
     one, other = (
-        gradient("flat-plate-sa", [of], [key], ["quick"], TURBULENT, "cpu", adjoint=way, extended=True)
+        gradient("flat-plate-sa", [of], keys, ["quick"], TURBULENT, "cpu", adjoint=way, extended=True).derivatives[of]
         for way in (True, False)
     )
-    assert one.derivatives[of][key] == pytest.approx(other.derivatives[of][key], rel=1e-10, abs=0.0)
+    for key in keys:
+        assert one[key] == pytest.approx(other[key], rel=1e-10, abs=0.0)
 
 
 def test_extended_precision_that_is_none_is_refused(duct, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hiresx.gradients.flow import PATIENCE, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, parameter
 from hiresx.gradients.tangent import TangentSolver
 from hiresx.mpi.communicator import world
+from hiresx.time.linearised import EXPLICIT_CFL
 
 # Uniform flow between slip walls: it is at rest with the pressure behind it, which presses on the floor.
 DUCT = """
@@ -280,12 +282,32 @@ def test_a_flow_whose_residual_rests_is_not_stepped_on(duct, monkeypatch):
     """Converged by the asked factor, and then not halved in PATIENCE steps: each further step would be for nothing."""
     flow = SteadyFlow(CaseFamily(duct, (), {}).case(), "cpu", world())
     monkeypatch.setattr(flow.simulation, "step", lambda: None)
-    monkeypatch.setattr(flow, "_report", lambda: {"residual": 1e-9, "drop": 1e9})
+    monkeypatch.setattr(flow, "_report", lambda: {"residual": 1e-9, "drop": 1e9, "linear_drop": 1.0})
     monkeypatch.setitem(flow.integrator.memory, "residual", 1e-9)
     flow.converge(1e8)
     flow.close()
     # the first step brings the residual down, the others do not
     assert flow.steps == 1 + PATIENCE
+
+
+def test_the_preconditioner_has_the_largest_cfl_number_that_was_solved(duct, monkeypatch):
+    flow = SteadyFlow(CaseFamily(duct, (), {}).case(), "cpu", world())
+    reports = iter([(10.0, 0.009), (20.0, 0.01), (100.0, 0.5), (5.0, 0.002), (5.0, 0.002)])  # CFL, linear residual
+    found: list[float] = []
+
+    def report():
+        cfl, left = next(reports)
+        return {"residual": 1e-9, "drop": 1e9, "linear_drop": left, "cfl": cfl}
+
+    monkeypatch.setattr(flow.simulation, "step", lambda: None)
+    monkeypatch.setattr(flow, "_report", report)
+    monkeypatch.setattr(flow.linear, "assemble", lambda x, over_cfl: found.append(EXPLICIT_CFL / over_cfl))
+    monkeypatch.setitem(flow.integrator.memory, "residual", 1e-9)
+    flow.assemble(flow.state())
+    flow.converge(1e8)
+    flow.assemble(flow.state())
+    flow.close()
+    assert found == pytest.approx([flow.case.implicit.largest_cfl, 20.0])
 
 
 @pytest.mark.parametrize("share", [0.3, 1.02, -2.0])
@@ -311,3 +333,22 @@ def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
     assert left == pytest.approx(np.linalg.norm(right - matrix @ y.arrays[0]), rel=1e-9, abs=1e-13)
     nothing = 0.02 * np.linalg.norm(right - matrix @ start) if share == 1.02 else 0.0
     assert left == pytest.approx(nothing, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("estimate", "products"), [(0.6, 13), (0.2, 1)])
+def test_round_off_is_what_the_linear_solver_does_not_leave(monkeypatch, estimate, products):
+    """0.6 of a small residual is left after each call. If the linear solver estimates 0.6, the equations are solved on
+    to 1e-11 of the initial residual. If it estimates 0.2, the rest is round-off."""
+    left = [5e-9]
+
+    def correct(self, differences, y):
+        left.append(0.6 * left[-1])
+        return left[-1]
+
+    monkeypatch.setattr(TangentSolver, "_tangent_residual", lambda *_: left[-1])
+    monkeypatch.setattr(TangentSolver, "_solve", lambda _: (estimate, 1))
+    monkeypatch.setattr(TangentSolver, "_correct", correct)
+    tangent = TangentSolver.__new__(TangentSolver)
+    tangent._say, tangent._further = forward._ignore, 1.0
+    differences = SimpleNamespace(parameter=SimpleNamespace(key="gas.reynolds"))
+    assert tangent._improve(differences, None, 1.0) == (left[-1], products)

@@ -35,14 +35,18 @@ def derivative(of, q, m):
     return np.stack([np.imag(of(q + 1e-30j * row, m)) / 1e-30 for row in np.eye(5)], axis=1)
 
 
-def part(q, m, sign, smoothing):
+# The share of the acoustic eigenvalues in that of shear and entropy
+SHARES = {"steger_warming": 1 / GAMMA, "hllc": 0.0}
+
+
+def part(q, m, sign, smoothing, share):
     """The part of the Jacobian of `flux` with the eigenvalues of one sign."""
     u = q[1:4] / q[0]
     sound = np.sqrt(GAMMA * (GAMMA - 1) * (q[4] / q[0] - 0.5 * (u @ u)) * (m @ m))
     speeds = m @ u + sound * np.array([-1.0, 0.0, 1.0])
     # the interpolating polynomial of the wanted function of the matrix in its three eigenvalues
     wanted = 0.5 * (speeds + sign * np.sqrt(speeds**2 + (smoothing * sound) ** 2))
-    wanted[1] = ((GAMMA - 1) * wanted[1] + 0.5 * (wanted[0] + wanted[2])) / GAMMA
+    wanted[1] = (1 - share) * wanted[1] + share * 0.5 * (wanted[0] + wanted[2])
     a = derivative(flux, q, m)
     found = np.zeros((5, 5))
     for n, speed in enumerate(speeds):
@@ -52,7 +56,7 @@ def part(q, m, sign, smoothing):
 
 
 @cache
-def flow(precision, reynolds, smoothing):
+def flow(precision, of_flux, reynolds, smoothing):
     """A right-hand side, what sweeps make of it, and what they depend on, in a periodic flow on a wavy grid."""
     viscosity = {"viscosity": {"law": "sutherland"}} if np.isfinite(reynolds) else {}
     case = Case.from_dict(
@@ -62,7 +66,7 @@ def flow(precision, reynolds, smoothing):
                 "generator": "wavy", "n": [10, 8, 8], "amplitude": [0.04, 0.03, 0.05], "lower": [0, 0, 0],
                 "upper": [1.0, 0.7, 0.8], "periodic": ["x", "y", "z"],
             },
-            "scheme": {"flux": "steger_warming", "flux_smoothing": smoothing},
+            "scheme": {"flux": of_flux, "flux_smoothing": smoothing},
             "initial": {"state": {"rho": 1.0, "u": 0.0, "v": 0.0, "w": 0.0, "p": 1 / GAMMA}},
             "time": {"steps": 1, "integrator": "bdf2", "dt": 0.05},
             "implicit": {"lines": "none", "sweeps": SWEEPS, "storage": "none", "sweep_precision": precision},
@@ -97,13 +101,15 @@ def flow(precision, reynolds, smoothing):
     return SimpleNamespace(**host, **vectors)
 
 
-def swept_densely(given, reynolds, smoothing):
+def swept_densely(given, of_flux, reynolds, smoothing):
     """The same sweeps with dense blocks."""
+    eigenvalues = smoothing, SHARES[of_flux]
     q, dt, jacobian = given.q, np.squeeze(given.dt), np.squeeze(given.jacobian)
     x, shape = np.zeros_like(q), q.shape[1:]
     rho = q[0]
     p = (GAMMA - 1) * (q[4] - 0.5 * (q[1:4] ** 2).sum(axis=0) / rho)
-    viscosity, blocks = VISCOSITIES["sutherland"](), {}
+    mu = VISCOSITIES["sutherland"]().viscosity(GAMMA * p / rho) if np.isfinite(reynolds) else 0.0 * rho
+    spreads, blocks = mu / (reynolds * rho) * jacobian, {}
     for at in np.ndindex(shape):
         whole = (OVER_CFL + OVER_TIME * dt[at]) * np.eye(5)
         beside = []
@@ -117,14 +123,12 @@ def swept_densely(given, reynolds, smoothing):
                     * 0.5
                     * (given.metrics[(slice(3 * d, 3 * d + 3), *at)] + given.metrics[(slice(3 * d, 3 * d + 3), *n)])
                 )
-                temperature = 0.5 * GAMMA * (p[at] / rho[at] + p[n] / rho[n])
-                mu = viscosity.viscosity(temperature) if np.isfinite(reynolds) else 0.0
-                spread = mu / reynolds * 0.5 * (jacobian[at] + jacobian[n]) * 2 / (rho[at] + rho[n])
+                spread = 0.5 * (spreads[at] + spreads[n])
                 own, other = q[(slice(None), *at)], q[(slice(None), *n)]
                 step = dt[at] * jacobian[at]
-                whole += step * (part(own, m, 1, smoothing) + spread * rho[at] * derivative(viscous, own, m))
+                whole += step * (part(own, m, 1, *eigenvalues) + spread * rho[at] * derivative(viscous, own, m))
                 beside.append(
-                    (n, step * (part(other, m, -1, smoothing) - spread * rho[n] * derivative(viscous, other, m)))
+                    (n, step * (part(other, m, -1, *eigenvalues) - spread * rho[n] * derivative(viscous, other, m)))
                 )
         blocks[at] = np.linalg.inv(whole), beside
     for _ in range(SWEEPS):
@@ -137,10 +141,17 @@ def swept_densely(given, reynolds, smoothing):
     return x
 
 
-@pytest.mark.parametrize(("reynolds", "smoothing"), [(REYNOLDS, 0.0), (REYNOLDS, 0.3), (np.inf, 0.0)])
-def test_sweeps_are_those_with_dense_blocks(reynolds, smoothing):
-    """In FP64 to round-off, in FP32 to that of FP32, and in FP16 to the rounding of the areas."""
-    wanted = swept_densely(flow("fp64", reynolds, smoothing), reynolds, smoothing)
+@pytest.mark.parametrize(
+    "choice",
+    [
+        ("steger_warming", REYNOLDS, 0.0), ("steger_warming", REYNOLDS, 0.3), ("steger_warming", np.inf, 0.0),
+        ("hllc", REYNOLDS, 0.0),
+    ],
+    ids=["viscous", "smoothed", "inviscid", "hllc"],
+)  # fmt: skip
+def test_sweeps_are_those_with_dense_blocks(choice):
+    """In FP64 to round-off, in FP32 to that of FP32, and in FP16 to the rounding of areas and states."""
+    wanted = swept_densely(flow("fp64", *choice), *choice)
     for precision, error in (("fp64", 1e-12), ("fp32", 3e-6), ("fp16", 3e-3)):
-        found = flow(precision, reynolds, smoothing).found
+        found = flow(precision, *choice).found
         assert np.abs(found - wanted).max() < error * np.abs(wanted).max()
