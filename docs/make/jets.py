@@ -2,6 +2,7 @@
 
     python docs/make/jets.py collect RUN... --out docs/results/jets.json
     python docs/make/jets.py page docs/results/jets.json --out docs/jets.md
+    python docs/make/jets.py picture docs/results/jets.json --out docs/jets-theory.png
 
 Kept is what `hiresx post jet` finds of each run, with its set-up, speed, versions and hardware.
 """
@@ -10,13 +11,17 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from markdown_tables import table, write_page
 
 from hiresx.output.saved import files
+from hiresx.output.show import picture_file
+from hiresx.post import jet_pictures, jet_theory
 from hiresx.post.azimuthal import azimuthal
 from hiresx.post.jet import analyse, expanded_jet
+from hiresx.post.jet_points import stored_points
 from hiresx.post.result import as_run
 
 HEADING = """# Jets
@@ -62,16 +67,42 @@ def main(arguments: list[str] | None = None) -> None:
     kept.add_argument("--command", action="append", default=[], help="how a run was started; one for each, in order")
     made = verbs.add_parser("page", help="write the page")
     made.add_argument("results", type=Path, help="what `collect` wrote")
-    for verb in (kept, made):
+    drawn = verbs.add_parser("picture", help="draw the planar jets beside theory and published values")
+    drawn.add_argument("results", type=Path, help="what `collect` wrote")
+    for verb in (kept, made, drawn):
         verb.add_argument("--out", type=Path, required=True, help="the file to write")
     asked = parser.parse_args(arguments)
     if asked.verb == "page":
         write(asked.results, asked.out)
         return
+    if asked.verb == "picture":
+        draw(asked.results, asked.out)
+        return
     commands = [*asked.command, *[None] * len(asked.runs)]
     records = [collected(run, command) for run, command in zip(asked.runs, commands, strict=False)]
     with files.replacing(asked.out) as temporary:
         temporary.write_text(json.dumps({"kind": "jets", "runs": records}, indent=1) + "\n", encoding="utf-8")
+
+
+def draw(results: Path, out: Path) -> None:
+    """Draws the spacing of the cells and the Strouhal number of the tone of the stored planar jets over Mj, as Figs 18
+    and 19 of Ye et al. (2022)."""
+    jets = []
+    for run in json.loads(results.read_text())["runs"]:
+        found = run["jet"]
+        if found["shape"] != "planar":
+            continue
+        lengths = [cell["length"] for cell in found["cells"]]
+        jets.append(
+            SimpleNamespace(
+                run=SimpleNamespace(gamma=1.4, path=Path(run["name"])),
+                state=jet_theory.of_mach(found["Mj"]),
+                cells=SimpleNamespace(mean=found["cell_spacing"], lengths=lengths),
+                summary=found,
+            )
+        )
+    with picture_file.style():
+        picture_file.save(jet_pictures.against_theory(jets, stored_points("planar")), out)
 
 
 def collected(run: Any, command: str | None = None) -> dict[str, Any]:
