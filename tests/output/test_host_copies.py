@@ -86,7 +86,7 @@ def test_values_are_those_of_the_whole_state_to_the_last_bit(precision):
     simulation = started(precision)
     simulation.step()
     solver, block, state = simulation.solver, simulation.blocks[0], simulation.solver.states[0]
-    q = state.from_storage(state.interior(solver.backend.to_host(state.q)))
+    q = state.interior(solver.backend.to_host(state.q)).astype(float) + state.reference[:, None, None, None]
     if state.carry is not None:
         q += state.interior(solver.backend.to_host(state.carry))
     rho, u, v, w = q[0], q[1] / q[0], q[2] / q[0], q[3] / q[0]
