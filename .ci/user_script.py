@@ -33,6 +33,7 @@ assert_type(simulation.step_count, int)
 assert_type(simulation.time, float)
 assert_type(simulation.blocks, list[BlockView])
 assert_type(simulation.blocks[0].state("rho"), np.ndarray)
+assert_type(simulation.blocks[0].states("rho", "p"), list[np.ndarray])
 assert_type(simulation.blocks[0].name, str)
 assert_type(simulation.run(steps=2), dict[str, Any])
 try:

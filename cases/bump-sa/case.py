@@ -15,7 +15,7 @@ def _friction(simulation, gamma, sutherland):
     found = [np.empty((2, 0))]
     for block in simulation.blocks:
         x, y = block.x[0, 0], block.y[0, :NODES]
-        u, v, rho, p = (block.state(name)[0, :NODES] for name in ("u", "v", "rho", "p"))
+        u, v, rho, p = (values[0, :NODES] for values in block.states("u", "v", "rho", "p"))
         wall = (x >= 0) & (x <= 1) & (u[0] == 0)
         if block.first[1] or not wall.any():
             continue

@@ -63,7 +63,7 @@ def _walls(simulation, mach, reynolds, gamma, sutherland):
         x, y = block.x[0, 0], block.y[0, :NODES, 0]
         if y[0] != 0:
             continue
-        u, rho, p = (block.state(name)[0] for name in ("u", "rho", "p"))
+        u, rho, p = (values[0] for values in block.states("u", "rho", "p"))
         temperature = gamma * p[0] / rho[0]
         mu = temperature**1.5 * (1 + sutherland) / (temperature + sutherland)
         weights = np.linalg.solve(np.vander(y / y[-1], increasing=True).T, np.eye(NODES)[1]) / y[-1]

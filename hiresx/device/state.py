@@ -152,12 +152,12 @@ class BlockState:
             return array[:count]
         return array.reshape(-1).view(kind)[: count * self.variable_stride].reshape(count, *self.shape)
 
-    def from_storage(self, kept: np.ndarray) -> np.ndarray:
+    def from_storage(self, kept: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
         """Return the conservative variables (n, ...), float64, from `kept`, the numbers that the state or a register of
         the time integrator stores; with the precision "differences" the reference state is added. Both are arrays on
-        the host."""
+        the host. `rows`: which of the conservative variables these are."""
         values = kept.astype(np.float64)
-        return values + self._reference(values) if self.storage.carries else values
+        return values + self._reference(values)[rows] if self.storage.carries else values
 
     def to_storage(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers that are stored for the conservative variables `values` (n, ...), float64, and their

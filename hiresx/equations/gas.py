@@ -1,13 +1,13 @@
 """Thermodynamics of the calorically perfect gas on the host, in the scales of the solver: T = gamma p / rho."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from hiresx.base.arrays import Reals
-from hiresx.equations.system import GAS_CONSERVED, equations
+from hiresx.equations.system import GAS_CONSERVED, GAS_PRIMITIVE, equations
 
 _Values = TypeVar("_Values", float, np.ndarray)
 
@@ -25,10 +25,42 @@ def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[
     """Return the primitive variables rho, u, v, w, p and the `scalars` by name, each an array of shape (...). `q` (5 +
     number of scalars, ...): the conservative variables rho, rho u, rho v, rho w, e and rho s of each scalar. `gamma`:
     ratio of specific heats."""
-    rho = q[0]
-    u, v, w = q[1] / rho, q[2] / rho, q[3] / rho
-    state = {"rho": rho, "u": u, "v": v, "w": w, "p": (gamma - 1) * (q[4] - 0.5 * rho * (u * u + v * v + w * w))}
-    return state | {name: q[n] / rho for n, name in enumerate(scalars, len(GAS_CONSERVED))}
+    return dict(LazyPrimitives(gamma, q.__getitem__, scalars))
+
+
+class LazyPrimitives(Mapping[str, np.ndarray]):
+    """The primitive variables rho, u, v, w, p and the `scalars` by name, arrays of one shape. Each is computed when it
+    is first read, and kept. `row(n)`: returns conserved variable number `n` of rho, rho u, rho v, rho w, e and rho s of
+    each scalar. It is called once for each variable that is read or that another one needs: rho for a velocity or a
+    scalar, all variables of the gas for p. `gamma`: ratio of specific heats. Raises KeyError for another name."""
+
+    def __init__(self, gamma: float, row: Callable[[int], np.ndarray], scalars: Sequence[str] = ()):
+        self._gamma, self._row = gamma, row
+        self._rows = {name: n for n, name in enumerate((*GAS_PRIMITIVE, *scalars))}
+        self._found: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._found:
+            self._found[name] = self._compute(name, self._row(self._rows[name]))
+        return self._found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _compute(self, name: str, conserved: np.ndarray) -> np.ndarray:
+        if name == "rho":
+            return conserved
+        rho = self["rho"]
+        if name != "p":
+            return conserved / rho
+        u, v, w = self["u"], self["v"], self["w"]
+        return (self._gamma - 1) * (conserved - 0.5 * rho * (u * u + v * v + w * w))
 
 
 def alive(q: np.ndarray) -> bool:

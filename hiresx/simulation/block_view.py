@@ -32,16 +32,21 @@ class BlockView:
         """Return a copy of a variable at the nodes of this block, (nk, nj, ni): rho, u, v, w, p, a passive scalar, a
         field for output (hiresx.device.fields) or a derived variable (hiresx.output.fields.derived.VARIABLES).
         Gradients are one-sided at the edges of the nodes that this rank has. Raises HiresxError for an unknown name."""
-        state = self._solver.primitives(self._index)
+        return self.states(name)[0]
+
+    def states(self, *names: str) -> list[np.ndarray]:
+        """Return copies of several variables at the nodes of this block, in the order of `names`, each as `state`
+        returns it. Conserved variables are copied from the device, and gradients computed, once for all names. Raises
+        HiresxError for an unknown name."""
+        primitives, gamma = self._solver.lazy_primitives(self._index), self._solver.case.gas.gamma
+        flow = derived.FlowState(np.asarray(self.x), np.asarray(self.y), np.asarray(self.z), primitives, gamma)
+        return [self._variable(name, flow) for name in names]
+
+    def _variable(self, name: str, flow: derived.FlowState) -> np.ndarray:
         if not isinstance(name, str):
-            raise derived.unknown_variable(name, list(dict.fromkeys([*state, *derived.VARIABLES, *output_fields()])))
+            raise derived.unknown_variable(name, list(dict.fromkeys([*flow.names, *derived.VARIABLES, *output_fields()])))
         if name in output_fields():
             return self._solver.field(self._index, name).reshape(self.x.shape)
-        if name in state:
-            return state[name]
-        flow = derived.FlowState(
-            np.asarray(self.x), np.asarray(self.y), np.asarray(self.z), state, self._solver.case.gas.gamma
-        )
         return derived.evaluate([name], flow)[name]
 
     @check_types

@@ -21,7 +21,7 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations.gas import Gas, alive, conservative
+from hiresx.equations.gas import Gas, LazyPrimitives, alive, conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, face_range, slices, whole_box
 from hiresx.grid.patched import PATCHED
@@ -220,11 +220,21 @@ class LocalBlocks:
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """Return rho, u, v, w, p and the passive scalars of block number `n` of this rank by name, float64 (nk, nj,
         ni)."""
-        state = self.states[n]
-        q = state.from_storage(self.host_values(state, state.q))
+        return dict(self.lazy_primitives(n))
+
+    def lazy_primitives(self, n: int) -> LazyPrimitives:
+        """Return the primitive variables of block number `n` of this rank as `primitives` does, but copy each conserved
+        variable from the device only when a primitive variable that needs it is first read. All must be read before the
+        state changes."""
+        return LazyPrimitives(self.gas.gamma, partial(self._conserved, self.states[n]), self.gas.scalars)
+
+    def _conserved(self, state: BlockState, n: int) -> np.ndarray:
+        """Return conserved variable number `n` of a block, float64 (nk, nj, ni)."""
+        rows = slice(n, n + 1)
+        q = state.from_storage(self.host_values(state, state.q[rows]), rows)
         if state.carry is not None:
-            q += self.host_values(state, state.carry)
-        return self.gas.primitive(q)
+            q += self.host_values(state, state.carry[rows])
+        return q[0]
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the conservative variables of each block of this rank as a checkpoint stores them, as the array called

@@ -92,7 +92,7 @@ class Solver:
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         self.compile_s = self._blocks.compile_s  # seconds of the compilation
         self.states, self.reusable, self.kept = self._blocks.states, self._blocks.reusable, self._blocks.kept
-        self.primitives = self._blocks.primitives
+        self.primitives, self.lazy_primitives = self._blocks.primitives, self._blocks.lazy_primitives
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
         self.close = self._ghosts.close  # frees the resources of MPI and of the device
