@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from arrangements import saved
+from multiblock import Arrangement
 
 from hiresx import Case
 from hiresx.decomposition import domain
 from hiresx.device import backend
+from hiresx.grid import Block, Grid
 from hiresx.rhs.terms.viscous_damping import FIELD
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import random_parts
@@ -146,6 +149,37 @@ def test_parts_of_a_block_reach_as_far_as_the_whole(boundary):
     for s in parts.states:
         box = tuple(slice(lo, lo + n) for lo, n in zip(reversed(s.first), reversed(s.size), strict=True))
         np.testing.assert_array_equal(s.interior(s.array(FIELD)), wanted[(slice(None), *box)])
+
+
+def reaches(grid):
+    """How far the damping reaches in each block above a wall at y = 0, (3, ni, nj, nk)."""
+    faces = {"imin": np.s_[..., 0], "imax": np.s_[..., -1], "jmin": np.s_[:, 0], "jmax": np.s_[:, -1]}
+    wall = [
+        {"faces": [face], "block": block.name, "type": "no-slip-wall"}
+        for block in grid.blocks
+        for face, nodes in faces.items()
+        if not block.y[nodes].any()
+    ]
+    far = {"faces": "all", "type": "far-field", "state": {"rho": 1.0, "p": 1 / GAMMA}}
+    made = Case.from_dict(case(0.25).model_dump(mode="json", exclude_none=True) | {"boundary": [*wall, far]})
+    solver = Solver(made, backend("cpu"), grid=grid)
+    return [np.abs(s.interior(s.array(FIELD))).transpose(0, 3, 2, 1) for s in solver.states]
+
+
+@pytest.mark.parametrize(("seed", "shared"), [(0, False), (1, True)])
+def test_turned_blocks_reach_as_far_as_one(seed, shared, tmp_path):
+    """Also those that lines from the wall enter later."""
+    y, x = np.meshgrid(np.linspace(0, HEIGHT, NORMAL), np.linspace(0, WIDTH, 31), indexing="ij")
+    parts = Arrangement(Block("whole", x[None], y[None], 0 * x[None]), 5, seed, shared)
+    assert any(lo > 0 for _, (lo, _), _ in parts.boxes)
+    tables = {"blocks": [block.name for block in parts.blocks], "connection": parts.tables}
+    (whole,) = reaches(Grid((parts.whole,)))
+    assert whole[0].any() and not whole[1].any()
+    for n, found in enumerate(reaches(saved(tmp_path, parts.blocks, tables))):
+        node = np.stack(np.meshgrid(*(np.arange(*r) for r in parts.held[n]), indexing="ij"))
+        for d in (0, 1):
+            e = int(np.flatnonzero(parts.turns[n][:, d])[0])
+            np.testing.assert_array_equal(found[e][*parts.index(n, node)], whole[d][*node])
 
 
 def test_an_alternating_part_decays_as_by_the_compact_difference_and_nothing_is_lost():

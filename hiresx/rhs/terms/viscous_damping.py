@@ -1,10 +1,12 @@
 """Damping of the node-to-node oscillations that the viscous terms do not damp (kernels/terms/viscous_damping.h). It is
 used by runs with an implicit integrator, and in all runs for variables of turbulence models that need it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.case.implicit_table import viscous_damping
 from hiresx.decomposition import Decomposition
@@ -13,7 +15,7 @@ from hiresx.decomposition.patches import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
-from hiresx.grid.blocks import Block, direction, side, slices
+from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, layer, side, slices
 from hiresx.rhs.terms import HALOS, RATES, Term
 
 FIELD = "damping_reach"
@@ -35,8 +37,9 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
     exception: planes of symmetry and slip walls that a no-slip wall meets, and patches that continue these, are damped
     along the directions in which their cells are thin.
 
-    `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true. The damping would
-    act on the curvature of the velocity in the boundary layer, and change the friction.
+    `damping_reach` is also 0 along grid lines that end at a no-slip wall, in all blocks through which they pass,
+    unless `at_walls` is true. The damping would act on the curvature of the velocity in the boundary layer, and change
+    the friction.
     """
     for name, left_alone in ((FIELD, None if at_walls else "no_slip"), (OF_TRANSPORTED, None)):
         field = state.array(name)
@@ -56,9 +59,7 @@ def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str
         found[d] = half
     for place, patch in ((n, p) for n, p in enumerate(whole.patches) if p.block == state.part.whole):
         d = direction(patch.face)
-        own = [range_of(patch.range[e], state.first[e], n) for e, n in enumerate(state.size)]
-        own[d] = (0, state.size[d])
-        lines = slices((own[0], own[1], own[2]))
+        lines = _lines(state, patch.range, d)
         nodes = state.first[d] + np.arange(state.size[d])
         upper = side(patch.face) > 0
         distance = whole.blocks[patch.block].size[d] - 1 - nodes if upper else nodes
@@ -67,13 +68,45 @@ def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str
         thin = _thin(whole.blocks[patch.block], patch) if place in layered else ()
         for e in (e for e in range(DIRECTIONS) if e not in thin):
             on_faces[e][lines] |= (distance == 0).reshape(axes)
-        if patch.condition.kernel == left_alone:
-            found[d][lines] = 0.0
-        else:
-            near = (-distance if upper else distance).reshape(axes)
-            found[d][lines] = np.where(abs(near) < np.minimum(half, found[d][lines]), near, found[d][lines])
+        near = (-distance if upper else distance).reshape(axes)
+        found[d][lines] = np.where(abs(near) < np.minimum(half, found[d][lines]), near, found[d][lines])
+    for block, face, nodes in _ends(whole, left_alone):
+        if block == state.part.whole:
+            found[direction(face)][_lines(state, nodes, direction(face))] = 0.0
     found[on_faces] = 0.0
     return found
+
+
+def _lines(state: BlockState, nodes: Range, d: int) -> tuple[slice, slice, slice]:
+    """Return the part of a block that consists of the grid lines along direction `d` through `nodes` of its whole
+    block."""
+    own = [(0, n) if e == d else range_of(nodes[e], state.first[e], n) for e, n in enumerate(state.size)]
+    return slices(triple(own))
+
+
+def _ends(whole: Decomposition, kernel: str | None) -> list[tuple[int, str, Range]]:
+    """Return where grid lines that end at a patch with the conditions `kernel` enter each block, as (block, face,
+    nodes): the patch itself, and connected faces of the blocks through which the lines pass. The range of nodes normal
+    to the face has no meaning."""
+    behind = defaultdict(list)
+    for one in whole.connections:
+        behind[one.block, one.face].append(one)
+    found: dict[tuple[int, str, Range], None] = {}
+    left = [(p.block, p.face, p.range) for p in whole.patches if p.condition.kernel == kernel]
+    while left:
+        end = block, face, nodes = left.pop()
+        if end in found:
+            continue
+        found[end] = None
+        d, size = direction(face), whole.blocks[block].size
+        opposite = FACES[2 * d + (side(face) < 0)]
+        last = triple(layer(opposite, size) if e == d else r for e, r in enumerate(nodes))
+        for one in behind[block, opposite]:
+            if (shared := intersection(one.range, last)) is not None:
+                there = one.donors(np.array([[lo, hi - 1] for lo, hi in shared]))
+                entered = triple((int(n.min()), int(n.max()) + 1) for n in there)
+                left.append((one.donor, one.donor_face, entered))
+    return list(found)
 
 
 def _layered(whole: Decomposition) -> set[int]:
