@@ -4,7 +4,8 @@
     python tests/sanitize.py --on cuda
 
 Small flows (sanitize_flows.py) take two steps by the plans that suit them. Without a GPU this is done with
-the CUDA form of the kernels on the CPU (tests/sanitize_backend.py):
+the CUDA form of the kernels on the CPU (tests/sanitize_backend.py). The entry "every kernel" launches each kernel with
+its arguments of `hiresx verify kernels` instead, for memcheck alone:
 
   memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size
   initcheck  new device memory holds signalling NaNs: no bit of the answer changes
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sanitize_backend import CheckingBackend
-from sanitize_flows import FLOWS, computed
+from sanitize_flows import BY_ITSELF, FLOWS, computed
 
 from hiresx.device import backend, emulated
 from hiresx.device.compiler import compiler
@@ -78,6 +79,11 @@ def findings(flow: str, plan: str, tools: Sequence[str], root: Path = ROOT) -> I
     """What the emulated form of the kernels in `root` does. With memcheck a fault of theirs ends this process, with a
     report on its standard error."""
     memory = "memcheck" in tools
+    if plan == BY_ITSELF:
+        if memory:
+            computed(flow, plan, CheckingBackend(0, poisoned=False, memory=True, root=root))
+            yield Finding(flow, plan, "memcheck", "")
+        return
     plain = computed(flow, plan, emulated.EmulatedBackend(root))
     usual, fault = _tried(flow, plan, CheckingBackend(0, poisoned=False, memory=memory, root=root))
     if not fault and not all(starmap(_close, zip(usual, plain, strict=True))):

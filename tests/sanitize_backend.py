@@ -22,11 +22,12 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.dependency_graph import flatten_calls, levels
 from hiresx.device.native import Array, NativeProgram
 
-# Signalling NaNs by type of real; for an int32, an invalid index; for an int8, a mark that is set.
+# Signalling NaNs by type of real; for an integer, an invalid index; for an int8, a mark that is set.
 POISON = {
     "float64": ("uint64", 0x7FF4_DEAD_DEAD_DEAD),
     "float32": ("uint32", 0x7FA0_DEAD),
     "int32": ("int32", -(2**31)),
+    "int64": ("int64", -(2**63)),
     "int8": ("int8", 1),
 }
 

@@ -103,6 +103,14 @@ WATCHED: dict[str, dict[str, Any]] = {
     "face_velocity": {"count": SIZE[0], "places": _PLACES, **_OF_WALL},
     "face_of_wall": {"count": SIZE[0], "own": SIZE[0], **_OF_WALL},
 }  # fmt: skip
+# Two boxes, of 4 x 5 x 2 and 3 x 2 x 2 nodes: rows of `list_box` in kernels/level_ghosts.h. The first one fills every
+# second of 80 places, the other one the next 12. A point sets 32 entries.
+FILLED = {
+    "fill_lists": {
+        "boxes": 2, "entries": 40 + 12,
+        "box": np.array([0, 0, 2, ORIGIN, 4, 5, *STRIDES, 40, 80, 1, ORIGIN + 2, 3, 2, *STRIDES], np.int32),
+    }
+}  # fmt: skip
 # Two boxes of nodes in each direction.
 ENDS_OF_BOXES = [end for n in SIZE for end in (0, n // 2, n)]
 REDUCED = {"largest_marks": {"boxes_i": 2, "boxes_j": 2, "ends": np.array(ENDS_OF_BOXES, np.int32)}}
@@ -141,6 +149,7 @@ EXTENTS = {
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
     "reduce": (5, 7, 1),
     "largest_marks": (2, 2, 2),
+    "fill_lists": (2, 1, 1),
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
@@ -192,7 +201,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
-            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, REDUCED, PIECES,
+            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, REDUCED, PIECES,
         )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
