@@ -124,7 +124,7 @@ FLOWS = {
     "patched faces": Flow(_patched, ("fused", "decomposed")),
     "poles": Flow(_poles, ("fused",)),
     "axisymmetric": Flow(lambda: (_alike(load("cone")), None), ("fused",)),
-    "every kernel": Flow(lambda: (_jet(), None), (BY_ITSELF,)),
+    "every kernel": Flow(_hybrid, (BY_ITSELF,)),
 }
 
 

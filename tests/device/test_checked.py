@@ -111,8 +111,8 @@ def test_memory_that_nobody_wrote_is_found(device):
     ("launch", "said"),
     [
         ('"put", (8, 1, 1), to=0, a=a', ""),
-        ('"put", (8, 1, 1), to=1, a=a', "heap-buffer-overflow"),
-        ('"put", (8, 1, 1), to=-1, a=a', "heap-buffer-overflow"),
+        ('"put", (8, 1, 1), to=1, a=a', "use-after-poison"),
+        ('"put", (8, 1, 1), to=-1, a=a', "use-after-poison"),
         ('"turn", (1, 1, 1), meets=1, waits=1, beyond=0, given=b, a=b', ""),
         ('"turn", (1, 1, 1), meets=1, waits=1, beyond=1, given=b, a=b', "out of bounds"),
     ],
