@@ -4,10 +4,11 @@
     python tests/sanitize.py --on cuda
 
 Small flows (sanitize_flows.py) take two steps by the plans that suit them. Without a GPU this is done with
-the CUDA form of the kernels on the CPU (tests/sanitize_backend.py). The entry "every kernel" launches each kernel with
-its arguments of `hiresx verify kernels` instead, for memcheck alone:
+the CUDA form of the kernels on the CPU (tests/sanitize_backend.py). The entry "every kernel" of --flows launches each
+kernel by itself, with its arguments of `hiresx verify kernels`. Without a GPU only memcheck takes this entry.
 
-  memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size
+  memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size, each between
+             two regions of 256 KiB that nobody may access
   initcheck  new device memory holds signalling NaNs: no bit of the answer changes
   racecheck  blocks, threads, lanes between two meetings of a warp and launches of one level in other orders, copies
              that come when they are waited for: no bit of the answer changes. Atomic adds are no exception: of one
@@ -16,6 +17,7 @@ its arguments of `hiresx verify kernels` instead, for memcheck alone:
 With a GPU NVIDIA's compute-sanitizer runs the same flows with its tools of these names; it comes with the CUDA toolkit.
 Its initcheck takes memory that was zeroed for written. On an H200 (22 November 2026, compute-sanitizer 2025.3.1) none
 of them found anything in any flow, memcheck found a planted write behind an array, racecheck a warp that does not meet.
+The entry "every kernel" has not been run on a GPU.
 Exit status 0 if nothing was found, 1 if something was, 2 where it could not be looked for. g++ 12 or later is wanted.
 """
 

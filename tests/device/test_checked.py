@@ -189,6 +189,13 @@ def test_nothing_is_found_in_the_kernels_as_they_are(capsys):
     assert said.count('"racecheck"') == said.count('"memcheck"') == said.count('"initcheck"') == 2
 
 
+@pytest.mark.slow
+def test_every_kernel_stays_within_its_test_arguments(capsys):
+    """Those of `hiresx verify kernels`."""
+    assert sanitize.main(["--flows", "every kernel", "--json"]) == 0
+    assert capsys.readouterr().out.count('"memcheck"') == 1
+
+
 def test_compute_sanitizer_is_called_where_there_is_a_gpu(monkeypatch, capsys, tmp_path):
     """A stand-in for it, which finds something with one of the tools."""
     program = tmp_path / "compute-sanitizer"
