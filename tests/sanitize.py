@@ -4,9 +4,11 @@
     python tests/sanitize.py --on cuda
 
 Small flows (sanitize_flows.py) take two steps by the plans that suit them. Without a GPU this is done with
-the CUDA form of the kernels on the CPU (tests/sanitize_backend.py):
+the CUDA form of the kernels on the CPU (tests/sanitize_backend.py). The entry "every kernel" of --flows launches each
+kernel by itself, with its arguments of `hiresx verify kernels`. Without a GPU only memcheck takes this entry.
 
-  memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size
+  memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size, each between
+             two regions of 256 KiB that nobody may access
   initcheck  new device memory holds signalling NaNs: no bit of the answer changes
   racecheck  blocks, threads, lanes between two meetings of a warp and launches of one level in other orders, copies
              that come when they are waited for: no bit of the answer changes. Atomic adds are no exception: of one
@@ -15,6 +17,7 @@ the CUDA form of the kernels on the CPU (tests/sanitize_backend.py):
 With a GPU NVIDIA's compute-sanitizer runs the same flows with its tools of these names; it comes with the CUDA toolkit.
 Its initcheck takes memory that was zeroed for written. On an H200 (22 November 2026, compute-sanitizer 2025.3.1) none
 of them found anything in any flow, memcheck found a planted write behind an array, racecheck a warp that does not meet.
+The entry "every kernel" has not been run on a GPU.
 Exit status 0 if nothing was found, 1 if something was, 2 where it could not be looked for. g++ 12 or later is wanted.
 """
 
@@ -31,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sanitize_backend import CheckingBackend
-from sanitize_flows import FLOWS, computed
+from sanitize_flows import BY_ITSELF, FLOWS, computed
 
 from hiresx.device import backend, emulated
 from hiresx.device.compiler import compiler
@@ -78,6 +81,11 @@ def findings(flow: str, plan: str, tools: Sequence[str], root: Path = ROOT) -> I
     """What the emulated form of the kernels in `root` does. With memcheck a fault of theirs ends this process, with a
     report on its standard error."""
     memory = "memcheck" in tools
+    if plan == BY_ITSELF:
+        if memory:
+            computed(flow, plan, CheckingBackend(0, poisoned=False, memory=True, root=root))
+            yield Finding(flow, plan, "memcheck", "")
+        return
     plain = computed(flow, plan, emulated.EmulatedBackend(root))
     usual, fault = _tried(flow, plan, CheckingBackend(0, poisoned=False, memory=memory, root=root))
     if not fault and not all(starmap(_close, zip(usual, plain, strict=True))):

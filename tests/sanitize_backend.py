@@ -7,6 +7,7 @@ Shared and local memory hold huge numbers until they are written, and device mem
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,11 +23,12 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.dependency_graph import flatten_calls, levels
 from hiresx.device.native import Array, NativeProgram
 
-# Signalling NaNs by type of real; for an int32, an invalid index; for an int8, a mark that is set.
+# Signalling NaNs by type of real; for an integer, an invalid index; for an int8, a mark that is set.
 POISON = {
     "float64": ("uint64", 0x7FF4_DEAD_DEAD_DEAD),
     "float32": ("uint32", 0x7FA0_DEAD),
     "int32": ("int32", -(2**31)),
+    "int64": ("int64", -(2**63)),
     "int8": ("int8", 1),
 }
 
@@ -39,6 +41,9 @@ FLAGS = (
 )  # fmt: skip
 # Flags of AddressSanitizer, whose library must be preloaded, and of UndefinedBehaviorSanitizer.
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+# Bytes ahead of and behind every array that nobody may access. AddressSanitizer itself keeps at most 2 KiB, less than a
+# variable of a block takes, and another array may lie beyond.
+GUARD = 2**18
 
 
 class CheckingProgram(BatchingProgram):
@@ -91,7 +96,7 @@ class CheckingBackend(BatchingBackend):
     ):
         super().__init__(root, batches)
         self.order, self._poisoned = order, poisoned
-        self.flags = (*FLAGS, *SANITIZERS) if memory else FLAGS
+        self.flags, self._guarded = (*FLAGS, *(SANITIZERS if memory else ())), memory
         self.threads = 1
 
     def compile(self, configuration: Configuration) -> NativeProgram:
@@ -112,7 +117,7 @@ class CheckingBackend(BatchingBackend):
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         size = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         # No padding behind the array, so that any access beyond it is detected.
-        array: Array = np.empty(size, dtype).view(Array)
+        array = _between_guards(size, dtype) if self._guarded else np.empty(size, dtype).view(Array)
         if self._poisoned:
             word, pattern = POISON[str(array.dtype)]
             array.view(word)[...] = pattern
@@ -128,3 +133,12 @@ class CheckingBackend(BatchingBackend):
         copy = self.empty(np.shape(array), str(np.asarray(array).dtype))
         copy[...] = array
         return copy
+
+
+def _between_guards(shape: Sequence[int], dtype: str) -> Array:
+    count = prod(shape) * np.dtype(dtype).itemsize
+    raw = np.empty(count + 2 * GUARD, np.uint8)
+    for begin in (0, GUARD + count):
+        poison = ctypes.CDLL(None).__asan_poison_memory_region  # of the preloaded library
+        poison(ctypes.c_void_p(raw.ctypes.data + begin), ctypes.c_size_t(GUARD))
+    return Array(tuple(shape), dtype, raw, GUARD)

@@ -1,4 +1,5 @@
-"""Small flows that together launch every kernel of a step, and the results of them that are compared."""
+"""Small flows that together launch every kernel of a step, and the results of them that are compared. The last entry
+launches every kernel by itself, with the arguments of `hiresx verify kernels`."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,7 +16,8 @@ from hiresx.decomposition import decompose
 from hiresx.device.interface import Backend
 from hiresx.grid import Block, Grid, build
 from hiresx.rhs import chunks
-from hiresx.solver import Solver
+from hiresx.solver import Solver, configuration
+from hiresx.verify import kernel_data
 from hiresx.verify.turned_blocks import turn_blocks
 
 # A jet of four blocks with every kind of boundary condition that the full one has.
@@ -28,6 +30,8 @@ ROUND = (
     "grid.stretching=[1.1,1.3]",
 )  # fmt: skip
 STEPS = 2
+# The plan of the entry without a flow, which gives no results: addresses alone are checked.
+BY_ITSELF = "by itself"
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ FLOWS = {
     "patched faces": Flow(_patched, ("fused", "decomposed")),
     "poles": Flow(_poles, ("fused",)),
     "axisymmetric": Flow(lambda: (_alike(load("cone")), None), ("fused",)),
+    "every kernel": Flow(_hybrid, (BY_ITSELF,)),
 }
 
 
@@ -136,6 +141,9 @@ def _gpu_of(multiprocessors: int) -> Iterator[None]:
 def computed(flow: str, plan: str, device: Backend) -> list[Any]:
     """Of a flow after two steps by CFL number the state and the right-hand side of every block, and the norms."""
     case, grid = FLOWS[flow].case()
+    if plan == BY_ITSELF:
+        _launch_every_kernel(case, device)
+        return []
     with _gpu_of(FLOWS[flow].multiprocessors):
         solver = Solver(case, device, grid=grid, plan=plan)
     solver.initialize()
@@ -145,3 +153,18 @@ def computed(flow: str, plan: str, device: Backend) -> list[Any]:
     arrays = [s.interior(solver.backend.to_host(a)) for s in solver.states for a in (s.q, s.r)]
     rates, density, pressure = solver.norms()
     return [*arrays, rates, np.array([density, pressure, solver.time])]
+
+
+def _launch_every_kernel(case: Case, device: Backend) -> None:
+    """Launches the kernels of `case` with test arguments. Of every field only the variables that the kernel takes
+    exist, so that an access behind them is found."""
+    chosen = configuration(case)
+    program = device.compile(chosen)
+    for name, signature in program.signatures.items():
+        for values in kernel_data.variants(signature, chosen.real):
+            passed = dict(values)
+            for called, value in values.items():
+                if isinstance(value, np.ndarray):
+                    held = signature.holds.get(called, len(value)) * values.get("variables", 1)
+                    passed[called] = device.to_device(value[:held] if len(value) == kernel_data.VARIABLES else value)
+            program.launch(name, kernel_data.extent(signature), **passed)

@@ -53,6 +53,23 @@ LINES = {
         "lane_count": 8 * SIZE[1], "across_i": 4, "across_k": 2,
     },
 }  # fmt: skip
+# Kernels of segments for all three directions, or along k: segments that are listed, or all lines if they are more than
+# the limit.
+NODES = SIZE[0] * SIZE[1] * SIZE[2]
+SEGMENTS = {
+    "list_segments": {
+        "share": 2, "directions": 0b111, "corner": ORIGIN, "n0": SIZE[0], "n1": SIZE[1], "n2": SIZE[2],
+        "counts": np.zeros(3, np.int32), "segments": np.zeros((3 * NODES, 2), np.int32), "start_0": 0,
+        "start_1": NODES, "start_2": 2 * NODES,
+    },
+    "sweep_segments": {
+        "corner": ORIGIN, "lines": SIZE[0] * SIZE[1], "n": SIZE[2], "chunk": 3, "sd": STRIDES[2],
+        "count": np.array([2], np.int32), "segments": np.array([ORIGIN, SIZE[2], ORIGIN + 1, 3], np.int32),
+    },
+    "sweep_all_along": {
+        "warps": 3, "corner": ORIGIN, "rows": SIZE[1], "planes": SIZE[2], "chunk": 50, "count": np.array([2], np.int32),
+    },
+}  # fmt: skip
 # Arguments of the exchange by signals.
 SIGNALLED = {
     "offer_radii": {"few": np.array([5], np.int32), "blocks": 1},
@@ -103,6 +120,14 @@ WATCHED: dict[str, dict[str, Any]] = {
     "face_velocity": {"count": SIZE[0], "places": _PLACES, **_OF_WALL},
     "face_of_wall": {"count": SIZE[0], "own": SIZE[0], **_OF_WALL},
 }  # fmt: skip
+# Two boxes, of 4 x 5 x 2 and 3 x 2 x 2 nodes: rows of `list_box` in kernels/level_ghosts.h. The first one fills every
+# second of 80 places, the other one the next 12. A point sets 32 entries.
+FILLED = {
+    "fill_lists": {
+        "boxes": 2, "entries": 40 + 12,
+        "box": np.array([0, 0, 2, ORIGIN, 4, 5, *STRIDES, 40, 80, 1, ORIGIN + 2, 3, 2, *STRIDES], np.int32),
+    }
+}  # fmt: skip
 # Two boxes of nodes in each direction.
 ENDS_OF_BOXES = [end for n in SIZE for end in (0, n // 2, n)]
 REDUCED = {"largest_marks": {"boxes_i": 2, "boxes_j": 2, "ends": np.array(ENDS_OF_BOXES, np.int32)}}
@@ -132,6 +157,7 @@ EXTENTS = {
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
+    "interpolated_values": (SIZE[0], 5, 1),  # of the gas variables
     **{name: (LEVELS[name]["n"] if "layers" in name else 2 * 2 * 4, 1, 1) for name in LEVELS},
     **dict.fromkeys(("level_sums", "level_parts", "level_ends", "level_states"), (SIZE[0], 1, 1)),
     "scalar_held": FACE,
@@ -141,6 +167,8 @@ EXTENTS = {
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
     "reduce": (5, 7, 1),
     "largest_marks": (2, 2, 2),
+    **{"list_segments": (5, 1, 1), "sweep_segments": (5, 1, 1), "sweep_all_along": (3, 1, 1)},
+    "fill_lists": (2, 1, 1),
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
@@ -164,6 +192,7 @@ SWITCHES = {
     "kinds": (3, 7, 11),
     "criterion": (0, 1, 2),
     "before": (0.0, 3.0),
+    "limit": (0, 2),
 }
 # Optional arrays that another argument requires: they are always present.
 ASKED_FOR = {"sums", "left", "w", "factors", "slopes"}
@@ -192,7 +221,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
-            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, REDUCED, PIECES,
+            LINES, SEGMENTS, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, REDUCED, PIECES,
         )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)

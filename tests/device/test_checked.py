@@ -111,8 +111,8 @@ def test_memory_that_nobody_wrote_is_found(device):
     ("launch", "said"),
     [
         ('"put", (8, 1, 1), to=0, a=a', ""),
-        ('"put", (8, 1, 1), to=1, a=a', "heap-buffer-overflow"),
-        ('"put", (8, 1, 1), to=-1, a=a', "heap-buffer-overflow"),
+        ('"put", (8, 1, 1), to=1, a=a', "use-after-poison"),
+        ('"put", (8, 1, 1), to=-1, a=a', "use-after-poison"),
         ('"turn", (1, 1, 1), meets=1, waits=1, beyond=0, given=b, a=b', ""),
         ('"turn", (1, 1, 1), meets=1, waits=1, beyond=1, given=b, a=b', "out of bounds"),
     ],
@@ -187,6 +187,13 @@ def test_nothing_is_found_in_the_kernels_as_they_are(capsys):
     assert sanitize.main(["--flows", "turned blocks", "--json"]) == 0
     said = capsys.readouterr().out
     assert said.count('"racecheck"') == said.count('"memcheck"') == said.count('"initcheck"') == 2
+
+
+@pytest.mark.slow
+def test_every_kernel_stays_within_its_test_arguments(capsys):
+    """Those of `hiresx verify kernels`."""
+    assert sanitize.main(["--flows", "every kernel", "--json"]) == 0
+    assert capsys.readouterr().out.count('"memcheck"') == 1
 
 
 def test_compute_sanitizer_is_called_where_there_is_a_gpu(monkeypatch, capsys, tmp_path):
