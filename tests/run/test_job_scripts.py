@@ -118,7 +118,7 @@ def test_time_limits(text, expected):
 SRUN_STUB = """
 printf '%s\\n' "$@" > srun.txt
 trap 'echo TERM >> srun.txt; exit 143' TERM
-echo $$ > srun.pid
+echo $$ > srun.new; mv srun.new srun.pid
 for n in $(seq "${STUB_TENTHS:-1}"); do sleep 0.1; done
 exit "${STUB_STATUS:-0}"
 """
