@@ -59,7 +59,7 @@ SCHEMES: dict[str, tuple[float, dict[str, Any]]] = {
     "hybrid": (5.8, _HYBRID),
     "hybrid, floor 0.5": (4.8, {**_HYBRID, "hybrid": {"floor": 0.5}}),
     "hybrid, smooth blending": (4.2, {**_HYBRID, "hybrid": {**_SENSED, "blending": "smooth"}}),
-    "hybrid, sharp blending": (3.8, {**_HYBRID, "hybrid": {**_SENSED, "blending": "sharp"}}),
+    "hybrid, sharp blending": (4.0, {**_HYBRID, "hybrid": {**_SENSED, "blending": "sharp"}}),
     **{
         f"regularised, {stress}{flow}": (least, {"inviscid": "regularised", "regularised": {"stress": stress}})
         for stress in ("isotropic", "compressive")
@@ -69,7 +69,7 @@ SCHEMES: dict[str, tuple[float, dict[str, Any]]] = {
         flux: (4.8, {"flux": flux, **_LINEAR})
         for flux in ("van_leer", "local_lax_friedrichs", "hllc", "hllc_lm", "roe", "roe_h", "rotated_rhll")
     },
-    "rotated_rhll, coarse grids": (3.8, {"flux": "rotated_rhll", **_LINEAR}),
+    "rotated_rhll, coarse grids": (4.0, {"flux": "rotated_rhll", **_LINEAR}),
 }
 # Flows and numbers of cells that differ from PLANE and 16, 32, 64, 128.
 OTHERS: dict[str, dict[str, Any]] = {
