@@ -1,19 +1,24 @@
 """Manufactured solutions: their sources, and the orders that they show."""
 
 import sys
+from typing import get_args
 
 import numpy as np
 import pytest
 import verification_tables
 
-from hiresx import HiresxError
+from hiresx import HiresxError, kernels
 from hiresx.case import boundaries
+from hiresx.case.regularised import Regularised
 from hiresx.case.schema import Gas
+from hiresx.case.scheme import Scheme
 from hiresx.device import backend
+from hiresx.equations.stencil import suited_weights
 from hiresx.solver import Solver
 from hiresx.verify import manufactured
 from hiresx.verify.checks import Workbench
 from hiresx.verify.groups import mms
+from hiresx.verify.manufactured_schemes import SCHEMES
 
 pytest.importorskip("sympy", reason="pip install '.[mms]'")
 BY_NAME = {check.name: check for check in mms.CHECKS}
@@ -92,6 +97,19 @@ def test_every_condition_has_a_flow_or_is_none_of_a_given_one():
     assert all(word in mms.__doc__ for word in left_out)
 
 
+def test_every_scheme_has_a_row():
+    """A flux, interpolation or weights that are added to the kernels, or another inviscid form, are added here."""
+    schemes = [Scheme(**keys) for _, keys in SCHEMES.values()]
+    assert {f"Euler, {name}" for name in SCHEMES} <= BY_NAME.keys()
+    interpolated = {(scheme.interpolation, scheme.weights) for scheme in schemes if scheme.inviscid == "afweno"}
+    assert interpolated == {(name, w) for name in kernels.choices("interpolation") for w in suited_weights(name)}
+    assert {scheme.flux for scheme in schemes} == set(kernels.choices("flux"))
+    assert {scheme.space for scheme in schemes} == set(kernels.choices("space"))
+    assert {scheme.inviscid for scheme in schemes} == set(get_args(Scheme.model_fields["inviscid"].annotation))
+    stresses = get_args(Regularised.model_fields["stress"].annotation)
+    assert {scheme.regularised.stress for scheme in schemes} == set(stresses)
+
+
 def test_a_source_is_the_rate_and_what_leaves():
     flow = manufactured.ManufacturedSolution(mms.SPACE, Gas(reynolds=20.0, viscosity={"law": "sutherland"}))
     (rho, *_), h = flow.state(X, Y, Z, 0.2), 1e-5
@@ -141,7 +159,7 @@ def test_an_unsteady_flow_stays_with_its_source(where):
     assert found[1] < 5e-6 and found[0] / found[1] > 2**4.2, found
 
 
-# Those whose kernels other tests have.
+# Except for three schemes, those whose kernels other tests have.
 @pytest.mark.parametrize(
     "name",
     [
@@ -150,6 +168,9 @@ def test_an_unsteady_flow_stays_with_its_source(where):
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in (
+                "Euler, modified7, js",
+                "Euler, hybrid, sharp blending",
+                "Euler, regularised, isotropic",
                 "Euler, 3-D",
                 "Navier-Stokes, constant",
                 "Navier-Stokes, sutherland",
