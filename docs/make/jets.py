@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
 def draw(results: Path, out: Path) -> None:
     """Draws the spacing of the cells and the Strouhal number of the tone of the stored planar jets over Mj, as Figs 18
     and 19 of Ye et al. (2022)."""
-    jets = []
+    jets: list[Any] = []
     for run in json.loads(results.read_text())["runs"]:
         found = run["jet"]
         if found["shape"] != "planar":

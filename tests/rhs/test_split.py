@@ -58,8 +58,8 @@ def test_kinetic_energy_stays():
 
 
 def test_convection_does_not_change_kinetic_energy():
-    """Where the pressure is uniform, the sum of the rates of rho |u|^2 / 2 is 0 on a bent periodic grid. AFWENO loses as
-    much as its rates change."""
+    """Where the pressure is uniform, the sum of the rates of rho |u|^2 / 2 is 0 on a bent periodic grid. AFWENO loses
+    as much as its rates change."""
     grid = {"generator": "wavy", "n": [12, 13, 14], "lower": [0, 0, 0], "upper": [2 * np.pi] * 3}
     grid |= {"amplitude": [0.3, 0.2, 0.25], "periodic": [*"xyz"]}
     lost = {}
