@@ -57,7 +57,8 @@ class Simulation(AdaptedRun):
 
     `case`: a Case, or the name or file of one. `backend`: its name, such as "cpu", "cuda" or "auto". `out`: the run
     directory (None: nothing is written). `initial`: `f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)`, which replaces
-    the initial state. `profiles`: functions that replace those of case.py, by the names that boundary conditions and
+    the initial state. `scalars`: `f(x, y, z, *, <parameters>) -> s` by names of scalars, which replace their initial
+    values. `profiles`: functions that replace those of case.py, by the names that boundary conditions and
     sponges use. `monitors`: functions that are called with the simulation every `monitor.every` steps. They return
     numbers by name, which are stored in `history` and in a file for each. `grid`: replaces the grid of the case.
 
@@ -98,6 +99,7 @@ class Simulation(AdaptedRun):
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
         bind: bool = True,
         rebalance: Rule = "auto",
+        scalars: Mapping[str, Callable[..., Any]] | None = None,
     ):
         made = wall.monotonic()
         self.comm = world() if comm is None else comm
@@ -109,7 +111,7 @@ class Simulation(AdaptedRun):
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             rebalance = parse_rule(rebalance)
             field_output.check(self.case)
-            check_arguments(self.case, profiles or {}, monitors, grid)
+            check_arguments(self.case, profiles or {}, monitors, grid, scalars or {})
             check_weights(self.comm.size, weights)
             if self.out is not None:
                 netcdf_library.library()
@@ -136,7 +138,8 @@ class Simulation(AdaptedRun):
         self._cutting = parts
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
-        begin = partial(initial_flow, self.case, initial)
+        self.given_at_start = {"initial": initial, "scalars": scalars}
+        begin = partial(initial_flow, self.case, initial, scalars)
         tiles = tiles_at_start(begin, self.comm) if found is None else tiles_of(found.container)
         ground = domain(self.case, self.comm, grid, parts, tiles)
         with self.comm.together():
