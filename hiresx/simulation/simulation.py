@@ -138,7 +138,7 @@ class Simulation(AdaptedRun):
         self._cutting = parts
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
-        self.given_at_start = {"initial": initial, "scalars": scalars}
+        self.initial, self.initial_scalars = initial, scalars  # for a sequence of grids
         begin = partial(initial_flow, self.case, initial, scalars)
         tiles = tiles_at_start(begin, self.comm) if found is None else tiles_of(found.container)
         ground = domain(self.case, self.comm, grid, parts, tiles)
