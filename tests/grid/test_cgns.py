@@ -274,7 +274,6 @@ def test_without_connections_zones_are_joined_where_nodes_coincide(tmp_path):
 
 
 def test_patches_between_zones_that_touch_are_not_joined(tmp_path):
-    """A wall between the core and a side. The line that it shares with the ends of the pipe is the wall's alone."""
     with cgns.begin(tmp_path / "g.cgns") as file:
         base = cgns.base(file, 3)
         core, side, *_ = (cgns.zone(base, block, block.name, 3) for block in pipe())
@@ -285,7 +284,6 @@ def test_patches_between_zones_that_touch_are_not_joined(tmp_path):
 
 
 def test_a_patch_beside_a_connection_that_is_found_has_the_common_line(tmp_path):
-    """Half of a face touches another block, and the other half is a wall."""
     x, y, z = np.meshgrid(np.arange(9.0), np.arange(17.0), np.arange(8.0), indexing="ij")
     wide = Block("wide", *(c.transpose(2, 1, 0) for c in (x, y, z)))
     half = Block("half", *(c[:, :9].transpose(2, 1, 0) for c in (x + 8, y, z)))
@@ -321,7 +319,6 @@ def test_rind_planes_links_and_order(tmp_path):
     first, second = read(tmp_path / "g.cgns").blocks
     assert (first.name, second.name) == ("zone_9", "zone_10")
     np.testing.assert_array_equal(first.x, wide.x[:8, :, 1:10])
-    np.testing.assert_array_equal(second.x, first.x + 5)
     (tmp_path / "far.cgns").unlink()
     with pytest.raises(HiresxError, match="CoordinateX: the target of the link does not exist"):
         read(tmp_path / "g.cgns")
