@@ -213,6 +213,8 @@ def find(name_or_path: str | Path) -> Path:
     if os.path.isfile(path / FILE):
         return path / FILE
     if os.path.isfile(path) and os.path.getsize(path):
+        if path.suffix == ".hxc":
+            raise HiresxError(f"{text} is a checkpoint, and no case", f"go on from it by --restart {quote(text)}")
         return path
     for wanted in (path, path / FILE):
         try:

@@ -9,7 +9,8 @@ from hiresx.case.model import Positive, Table
 
 class Regularised(Table):
     """Parameters of `scheme.inviscid = "regularised"` (experimental): linear fluxes, and an entropic pressure that
-    spreads shocks over several cells. Weights, space and flux cannot be chosen. The positivity limiter acts if the
+    spreads shocks over several cells. Weights, space and flux cannot be chosen. The linear fluxes always have a local
+    Lax-Friedrichs dissipation, because the entropic pressure is 0 at contacts. The positivity limiter acts if the
     initial flow has discontinuities. The output variable `entropic_pressure` is the entropic pressure."""
 
     alpha: Positive = Field(

@@ -456,13 +456,12 @@ class Case(Table):
         passed. Raises HiresxError if the function fails, or returns something else or a value that is not finite."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
-    def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
+    def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, given: Any = None) -> dict[str, Any]:
         """Return the initial values of all transported scalars by name, each a number or an array of the shape of x.
-        `x`, `y`, `z`: the nodes, in L. Raises HiresxError if the function of case.py for a scalar fails."""
-        return {
-            s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
-            for s in self.all_scalars
-        }
+        `x`, `y`, `z`: the nodes, in L. `given`: functions f(x, y, z, *, <parameters>) -> s that replace values of the
+        case, by the names of scalars. Raises HiresxError if a function fails."""
+        values = {s.name: (given or {}).get(s.name, s.initial) for s in self.all_scalars}
+        return {n: v if isinstance(v, int | float) else self.evaluate_scalar(n, v, x, y, z) for n, v in values.items()}
 
     def to_toml(self) -> str:
         """Return the text of a case file of this case, with all defaults filled in (see `document`)."""

@@ -13,22 +13,37 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 
-def check_arguments(case: "Case", profiles: Any, monitors: Any, grid: Any) -> None:
+def check_arguments(case: "Case", profiles: Any, monitors: Any, grid: Any, scalars: Any) -> None:
     """Raise HiresxError for invalid arguments of `hiresx.Simulation`: `monitors` that are no list of functions, a
-    `grid` that has no blocks, and `profiles` that are no dictionary of functions. Also raises it for a name in
-    `profiles` that no boundary condition and no sponge of the case uses, since that function would be ignored."""
+    `grid` that has no blocks, and `profiles` or `scalars` that are no dictionary of functions. Also raises it for a
+    name in `profiles` that no boundary condition and no sponge of the case uses, since that function would be ignored,
+    and for a name in `scalars` that is no scalar of the case."""
     if not isinstance(monitors, Sequence) or not all(map(callable, monitors)):
         raise HiresxError("monitors: not a list of functions", "write for instance monitors=[f]")
     if grid is not None and not hasattr(grid, "blocks"):
         raise HiresxError(f"grid: {grid!r:.60} is not a Grid", "read one: hiresx.grid.read_plot3d(path)")
-    if not isinstance(profiles, Mapping) or not all(map(callable, profiles.values())):
-        raise HiresxError("profiles: not a dictionary of functions", 'write for instance profiles={"inflow": f}')
+    for argument, given, example in (("profiles", profiles, "inflow"), ("scalars", scalars, "dye")):
+        if not isinstance(given, Mapping) or not all(map(callable, given.values())):
+            raise HiresxError(
+                f"{argument}: not a dictionary of functions", f'write for instance {argument}={{"{example}": f}}'
+            )
+    initial_scalars = {scalar.name: scalar.initial for scalar in case.all_scalars}
+    for name in scalars:
+        if name not in initial_scalars:
+            raise HiresxError(
+                f'scalars: the case has no scalar "{name}"', did_you_mean(name, list(initial_scalars), "scalars")
+            )
     asked = {name for table in (*case.boundary, *case.sponge) for name in _functions(table.model_dump())}
     for name in profiles:
         if name in asked:
             continue
         if name == case.initial.function:
             raise HiresxError(f'profiles: "{name}" is the initial state', f"give it as initial={name}")
+        if name in initial_scalars.values():
+            scalar = next(scalar for scalar, function in initial_scalars.items() if function == name)
+            raise HiresxError(
+                f'profiles: "{name}" is the initial value of a scalar', f'give it as scalars={{"{scalar}": {name}}}'
+            )
         if name in case.monitors:
             raise HiresxError(
                 f'profiles: "{name}" is a monitor', f"give it as monitors=[{name}], and leave it out of the case"

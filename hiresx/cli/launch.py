@@ -261,7 +261,10 @@ def _records(words: _Words) -> dict[Path, int]:
     if out is not None:
         found = [Path(out)]
     elif restart not in (None, "latest"):
-        found = [Path(restart)]
+        from hiresx.output.saved import checkpoint
+
+        run = checkpoint.run_directory(Path(restart))
+        found = [] if run is None else [run]
     else:
         found = list(Path("runs").glob("*/"))
     from hiresx.cli.run import record
@@ -345,16 +348,20 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
     from hiresx.launch import batch_script
 
     size, values = _ranks_of_node(words, script, ranks, ranks_per_gpu), words.values
-    if values["restart"] == "latest" and values["name"] is None:
-        raise HiresxError("--restart latest: the run is not known yet", "name it: --restart DIR")
+    restart = None if values["restart"] == "latest" else values["restart"]
+    if values["restart"] is not None:
+        _refuse_restart(values)
     backend = values["backend"]
     if backend == "auto":
         backend = "cuda" if script.gpus_per_node else "cpu"
-    name = Path(values["name"] or values["restart"]).name.removesuffix(".toml")
+    name = Path(values["name"] or values["out"] or values["restart"]).name.removesuffix(".toml")
     if name == "case":
         name = Path(values["name"]).absolute().parent.name
     name = "-".join(part for part in (name, *(values["preset"] or ())) if part)
-    out = values["out"] or (values["restart"] if values["restart"] not in (None, "latest") else f"runs/{name}")
+    out = values["out"] or restart or f"runs/{name}"
+    # The first job of a restart in another folder finds no checkpoint there.
+    begin = () if restart is None else ("--restart", restart)
+    changes = words.plain if restart is not None else _without(words.plain, _OF_THE_START, values["name"])
     for value in (script.partition, script.account):
         if value is not None and (not value.isprintable() or not value.split() == [value]):
             raise HiresxError(f'"{value}" is not a name of a partition or an account', "write one word")
@@ -368,10 +375,34 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
         queue=script.partition,
         account=script.account,
         setup=(*(script.setup or ()), *batch_script.environment()),
-        run=(*words.plain, "--backend", backend),
-        again=(*_without(words.plain, _OF_THE_START, values["name"]), "--backend", backend),
+        run=(*words.plain, *begin, "--backend", backend),
+        again=(*changes, "--backend", backend),
         out=str(out),
     )
+
+
+def _refuse_restart(values: Mapping[str, Any]) -> None:
+    """Raise HiresxError for a restart that a batch script cannot repeat: each of its jobs continues from the newest
+    checkpoint of one folder. `values`: the parsed options of `hiresx run`, with --restart."""
+    from hiresx.output.saved import checkpoint
+
+    restart, out = values["restart"], values["out"]
+    if values["steps"] is not None:
+        raise HiresxError(
+            f"--steps {values['steps']}: every job of the script would take as many steps more",
+            "give the number of steps of the whole run: --set time.steps=N",
+        )
+    if restart == "latest":
+        if values["name"] is None:
+            raise HiresxError("--restart latest: the run is not known yet", "name it: --restart DIR")
+        return
+    run = checkpoint.run_directory(Path(restart))
+    if Path(restart).is_file() and (out is None or (run is not None and run.absolute() == Path(out).absolute())):
+        newest = "" if run is None else f", or from its newest checkpoint: --restart {shell.quote(run)}"
+        raise HiresxError(
+            f"{restart} is one checkpoint, and a job of the script continues from the newest one of its folder",
+            f"continue from it in another folder: --restart {shell.quote(restart)} --out DIR{newest}",
+        )
 
 
 def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:

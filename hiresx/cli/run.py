@@ -278,8 +278,13 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
         where = None if not comm.root else latest_run(out) if restart == "latest" else restart
     found = checkpoint.find(comm.bcast(where), comm)
     with comm.together():
-        if found.directory is None and out is None:
-            raise HiresxError(f"{restart} is not in a run directory", "name the run directory with --out DIR")
+        if found.directory is None and (out is None or case is None):
+            command, name = checkpoint.command_that_starts(), quote(request.name or "CASE")
+            raise HiresxError(
+                f"{restart} is not in a run directory",
+                "name the case of the run and a new folder: "
+                f"{command} {name} --restart {quote(restart)} --out {quote(out or 'DIR')}",
+            )
         directory = found.directory if out is None else out
         assert directory is not None
         if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):

@@ -33,10 +33,12 @@ from hiresx.grid.stored_coordinates import Nodes, part_of
 OF_A_TURN = 1e-5
 
 
-def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | None = None) -> tuple[Grid, list[str]]:
-    """Read a CGNS file, and return (grid, notes on the conversion of coordinates to metres). The blocks are the
-    structured zones of the only base of the file, with their names and connections. Coordinates are float64. They are
-    in metres if the file names their unit.
+def read_cgns(
+    path: Path, drop: Sequence[str] = (), broken: dict[str, str] | None = None
+) -> tuple[Grid, bool, list[str]]:
+    """Read a CGNS file, and return (grid, whether the file gives any connection of its zones, notes on the conversion
+    of coordinates to metres). The blocks are the structured zones of the only base of the file, with their names and
+    connections. Coordinates are float64. They are in metres if the file names their unit.
 
     Each boundary patch becomes a region (a named part of faces) with the name of its family, or with its own name if it
     has no family. A line of nodes that a wall shares with another patch belongs to the wall. A line that a patch shares
@@ -77,7 +79,7 @@ def describe_cgns(path: Path) -> str:
         return ", ".join([root.form, *([f"{' and '.join(names)} precision"] if names else [])])
 
 
-def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
+def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, bool, list[str]]:
     bases = root.children("CGNSBase_t")
     if len(bases) != 1:
         found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
@@ -109,7 +111,8 @@ def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
         blocks[part.block] = replace(blocks[part.block], regions={**known, name: named})
     kept = zip((c for c, _ in connections), free[len(homes) :], strict=True)
     words = list(dict.fromkeys(word for zone in zones for word in zone.words))
-    return Grid(tuple(blocks), tuple(replace(c, range=range_) for c, ranges in kept for range_ in ranges)), words
+    grid = Grid(tuple(blocks), tuple(replace(c, range=range_) for c, ranges in kept for range_ in ranges))
+    return grid, any(_gives_connections(zone.node) for zone in zones), words
 
 
 # --- zones
@@ -172,6 +175,12 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
 
 
 # --- connections
+
+
+def _gives_connections(zone: Node) -> bool:
+    holders = list(zone.children("ZoneGridConnectivity_t"))
+    kinds = ("GridConnectivity1to1_t", "GridConnectivity_t")
+    return any(next(iter(holder.children(kind)), None) is not None for holder in holders for kind in kinds)
 
 
 def _connections(

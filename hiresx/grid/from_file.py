@@ -17,7 +17,7 @@ from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.connectivity_check import OverlapError, check_connections
 from hiresx.grid.doubled import refuse_doubled
-from hiresx.grid.matching import matched_connections
+from hiresx.grid.matching import matched_connections, outside_regions
 from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked_grid, flatten, make_right_handed, move_grid, reverse_i
 from hiresx.grid.plot3d import raw_blocks
@@ -77,7 +77,7 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """Return the unchanged grid of a Plot3D or CGNS file, whether its connections are given (by a CGNS file, or by
+    """Return the unchanged grid of a Plot3D or CGNS file, whether connections are given (by a CGNS file, or by
     `connectivity`), and sentences on the conversion of coordinates to metres. `connectivity`: the connectivity file of
     a Plot3D grid, or None. `drop`: names of CGNS boundary patches and connections to leave out. `broken`: a dictionary
     that is filled with the CGNS patches whose nodes cannot be found, as ZONE/PATCH, and the reasons; without it they
@@ -90,8 +90,7 @@ def read_raw(
             raise HiresxError(
                 f"{path}: a CGNS file says itself how its blocks are connected", "leave grid.connectivity out"
             )
-        grid, words = read_cgns(path, drop, broken)
-        return grid, True, words
+        return read_cgns(path, drop, broken)
     if drop:
         raise HiresxError(f"{path}: grid.drop: a Plot3D file has no patches", "leave grid.drop out")
     blocks = raw_blocks(path)
@@ -115,7 +114,8 @@ def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]
     if spec.scale != 1 or not by.still:
         grid = move_grid(grid, by, spec.scale)
     if not joined:
-        grid, notes = drop_chance_contacts(replace(grid, connections=tuple(matched_connections(grid.blocks))))
+        matched = outside_regions(grid.blocks, matched_connections(grid.blocks))
+        grid, notes = drop_chance_contacts(replace(grid, connections=tuple(matched)))
         words += notes
     grid, notes = shape_grid(grid, spec)
     grid = checked_grid(grid)

@@ -39,6 +39,32 @@ def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
         return _match_faces(blocks, faces)
 
 
+def outside_regions(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[Connection]:
+    """Return `connections` without the nodes of regions, the named parts of faces. A line of nodes that a connection
+    shares with a region belongs to the region. Two faces are not connected if a region of one of them contains more
+    than such a line, as on the two sides of a wall between touching blocks."""
+    regions = [
+        FacePart(b, *part, name)
+        for b, block in enumerate(blocks)
+        for name in block.regions
+        for part in block.regions[name]
+    ]
+    found, apart = list[Connection](), set[frozenset[Place]]()
+    for c in connections:
+        own = [part for part in regions if (part.block, part.face) == (c.block, c.face)]
+        try:
+            (ranges,) = assign_nodes(blocks, [FacePart(c.block, c.face, c.range, "a connection")], own)
+        except HiresxError:
+            apart.add(_faces(c))
+            continue
+        found += [replace(c, range=range_) for range_ in ranges]
+    return [c for c in found if _faces(c) not in apart]
+
+
+def _faces(c: Connection) -> frozenset[Place]:
+    return frozenset({(c.block, c.face), (c.donor, c.donor_face)})
+
+
 def _refuse_twins(blocks: Sequence[Block]) -> None:
     known: dict[tuple[object, ...], Block] = {}
     for block in blocks:

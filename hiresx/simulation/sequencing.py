@@ -46,7 +46,7 @@ def start_from_coarser(simulation: "Simulation") -> None:
     fine = _whole_states(simulation)
     coarse = type(simulation)(
         _coarser(case), solver.backend.name, profiles=simulation.profiles, grid=grid, comm=comm, bind=False,
-        rebalance="never",
+        rebalance="never", initial=simulation.initial, scalars=simulation.scalars,
     )  # fmt: skip
     steps = [
         tuple(_step(n, m) for n, m in zip(block.size, other.size, strict=True))

@@ -57,9 +57,9 @@ class Simulation(AdaptedRun):
 
     `case`: a Case, or the name or file of one. `backend`: its name, such as "cpu", "cuda" or "auto". `out`: the run
     directory (None: nothing is written). `initial`: `f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)`, which replaces
-    the initial state. `profiles`: functions that replace those of case.py, by the names that boundary conditions and
-    sponges use. `monitors`: functions that are called with the simulation every `monitor.every` steps. They return
-    numbers by name, which are stored in `history` and in a file for each. `grid`: replaces the grid of the case.
+    the initial state. `scalars`: `f(x, y, z, *, <parameters>) -> s` of scalars, by name. `profiles`: functions
+    that replace those of case.py, by the names of boundary conditions and sponges. `monitors`: functions called with
+    the simulation every `monitor.every` steps, whose numbers are in `history`. `grid`: replaces the grid of the case.
 
     `restart`: a run directory (its newest valid checkpoint is used) or a checkpoint file from which to continue.
     Without `case` the case of that directory is used, without `out` the run continues in it. `profiles`, `monitors` and
@@ -98,6 +98,7 @@ class Simulation(AdaptedRun):
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
         bind: bool = True,
         rebalance: Rule = "auto",
+        scalars: Mapping[str, Callable[..., Any]] | None = None,
     ):
         made = wall.monotonic()
         self.comm = world() if comm is None else comm
@@ -109,18 +110,17 @@ class Simulation(AdaptedRun):
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             rebalance = parse_rule(rebalance)
             field_output.check(self.case)
-            check_arguments(self.case, profiles or {}, monitors, grid)
+            check_arguments(self.case, profiles or {}, monitors, grid, scalars or {})
             check_weights(self.comm.size, weights)
             if self.out is not None:
                 netcdf_library.library()
         self.resolved = self.case.model_dump(mode="json")
         check_same(self.comm, self.resolved)
-        hosts = len(set(self.comm.hosts))
         with self.comm.together():
             # A run that cannot continue is rejected before its grid and conditions are examined.
             self._continuation = Continuation(self.comm, self.resolved, found, grid is not None)
             if grid is None:
-                refuse_oversized(self.case, backend, hosts=hosts)
+                refuse_oversized(self.case, backend, hosts=len(set(self.comm.hosts)))
                 refuse_on_gpus(self.case, backend, self.comm.size)
             if self.comm.local.root:
                 compiled = asynchronous_compilation.start_compilation(configuration(self.case), backend)
@@ -136,7 +136,7 @@ class Simulation(AdaptedRun):
         self._cutting = parts
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
-        begin = partial(initial_flow, self.case, initial)
+        begin = partial(initial_flow, self.case, initial, scalars)
         tiles = tiles_at_start(begin, self.comm) if found is None else tiles_of(found.container)
         ground = domain(self.case, self.comm, grid, parts, tiles)
         with self.comm.together():
@@ -153,7 +153,7 @@ class Simulation(AdaptedRun):
         with self.comm.together():
             self._refuse_oversized(ground)
             flow = begin() if found is None else None
-        self._profiles, self._transport = dict(profiles or {}), transport
+        self._profiles, self._transport, self.initial, self.scalars = dict(profiles or {}), transport, initial, scalars
         building = wall.monotonic()
         self._build(ground, flow)
         took = wall.monotonic() - building - self.solver.compile_s

@@ -11,12 +11,13 @@ import pytest
 from arrangements import FAR, decomposed, ring, same_nodes, shaken
 from multiblock import Arrangement
 
+from hiresx import Case, Simulation
 from hiresx.case.boundaries import NoSlipWall, SlipWall
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import Box
 from hiresx.decomposition import extended_coordinates
 from hiresx.errors import HiresxError
-from hiresx.grid import Block, build, check_connections
+from hiresx.grid import Block, build, check_connections, matched_connections
 
 h5py = pytest.importorskip("h5py")
 import cgns_files as cgns  # noqa: E402
@@ -236,16 +237,77 @@ def test_translational_periodicity(tmp_path):
         assert [c.translation for c in read(tmp_path / "g.cgns").connections] == [(0.0, -3.0, 0.0), (0.0, 3.0, 0.0)]
 
 
+def pipe() -> list[Block]:
+    """A pipe along z: a bulging square core of 9 x 9 nodes, and four blocks between its sides and the circle."""
+    s, r, z = np.linspace(-1, 1, 9), np.linspace(0, 1, 9), np.linspace(0, 1, 8)[:, None, None]
+    core = [0.5 * a * (1.15 - 0.15 * b**2) for a, b in (np.meshgrid(s, s), np.meshgrid(s, s)[::-1])]
+    found = [Block("core", core[0] + 0 * z, core[1] + 0 * z, z + 0 * core[0])]
+    sides = ((slice(None), -1), (-1, slice(None, None, -1)), (slice(None, None, -1), 0), (0, slice(None)))
+    for n, side in enumerate(sides):
+        angle = np.pi / 4 * (s + 2 * n)
+        x, y = (
+            a[side][:, None] * (1 - r) + 1.5 * b[:, None] * r
+            for a, b in zip(core, (np.cos(angle), np.sin(angle)), strict=True)
+        )
+        found.append(Block(f"side-{n}", x + 0 * z, y + 0 * z, z + 0 * x))
+    return found
+
+
+def test_without_connections_zones_are_joined_where_nodes_coincide(tmp_path):
+    blocks, state = pipe(), {"rho": 1.0, "u": 0.3, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
+    with cgns.begin(tmp_path / "g.cgns") as file:
+        base = cgns.base(file, 3)
+        for block in blocks:
+            cgns.zone(base, block, block.name, 3)
+    assert len(read(tmp_path / "g.cgns").connections) == len(matched_connections(blocks)) == 16
+    case = Case.from_dict(
+        {
+            "grid": {"file": str(tmp_path / "g.cgns")},
+            "time": {"steps": 5},
+            "initial": {"state": state},
+            "boundary": [{"faces": "all", "type": "far-field", "state": state}],
+        }
+    )
+    run = Simulation(case, "cpu")
+    run.run(progress=False)
+    assert max(np.abs(b.state(name) - value).max() for b in run.blocks for name, value in state.items()) < 1e-12
+
+
+def test_patches_between_zones_that_touch_are_not_joined(tmp_path):
+    with cgns.begin(tmp_path / "g.cgns") as file:
+        base = cgns.base(file, 3)
+        core, side, *_ = (cgns.zone(base, block, block.name, 3) for block in pipe())
+        cgns.condition(core, "wall", "BCWall", (9, 1, 1), (9, 9, 8))
+        cgns.condition(side, "wall", "BCWall", (1, 1, 1), (1, 9, 8))
+    joined = {frozenset((c.block, c.donor)) for c in read(tmp_path / "g.cgns").connections}
+    assert frozenset((0, 1)) not in joined and len(joined) == 7
+
+
+def test_a_patch_beside_a_connection_that_is_found_has_the_common_line(tmp_path):
+    x, y, z = np.meshgrid(np.arange(9.0), np.arange(17.0), np.arange(8.0), indexing="ij")
+    wide = Block("wide", *(c.transpose(2, 1, 0) for c in (x, y, z)))
+    half = Block("half", *(c[:, :9].transpose(2, 1, 0) for c in (x + 8, y, z)))
+    with cgns.begin(tmp_path / "g.cgns") as file:
+        base = cgns.base(file, 3)
+        made, _ = (cgns.zone(base, block, block.name, 3) for block in (wide, half))
+        cgns.condition(made, "wall", "BCWall", (9, 9, 1), (9, 17, 8))
+    grid = read(tmp_path / "g.cgns")
+    assert [c.range[1] for c in grid.connections if c.block == 0] == [(0, 8)]
+    assert [c.range[1] for c in grid.connections if c.block == 1] == [(0, 9)]
+
+
 def test_rind_planes_links_and_order(tmp_path):
     """Rind planes are left out, links followed, zones without an order of creation taken by number."""
     wide = build(Box(n=(12, 11, 10), lower=(0, 0, 0), upper=(1, 1, 1))).blocks[0]
     with cgns.begin(tmp_path / "far.cgns") as file:
-        made = cgns.zone(cgns.base(file, 3), wide, "elsewhere", 3)
+        base = cgns.base(file, 3)
+        cgns.zone(base, wide, "elsewhere", 3)
+        cgns.zone(base, Block("beyond", wide.x + 5, wide.y, wide.z), "beyond", 3)
     with h5py.File(tmp_path / "g.cgns", "w") as file:
         base = file.create_group("Base")
         base.attrs["label"] = np.bytes_("CGNSBase_t")
         base.create_dataset(" data", data=np.array([3, 3], np.int32))
-        for name in ("zone 10", "zone 9"):
+        for name, zone in (("zone 10", "beyond"), ("zone 9", "elsewhere")):
             size = np.array([[9, 11, 8], [8, 10, 7], [0, 0, 0]], np.int64)
             made = cgns.node(base, name, "Zone_t", size)
             grid = cgns.node(made, "GridCoordinates", "GridCoordinates_t")
@@ -253,7 +315,7 @@ def test_rind_planes_links_and_order(tmp_path):
             for axis in "XYZ":
                 link = grid.create_group(f"Coordinate{axis}")
                 link.attrs["type"], link.attrs["label"] = np.bytes_("LK"), np.bytes_("")
-                link[" link"] = h5py.ExternalLink("far.cgns", f"/Base/elsewhere/GridCoordinates/Coordinate{axis}")
+                link[" link"] = h5py.ExternalLink("far.cgns", f"/Base/{zone}/GridCoordinates/Coordinate{axis}")
     first, second = read(tmp_path / "g.cgns").blocks
     assert (first.name, second.name) == ("zone_9", "zone_10")
     np.testing.assert_array_equal(first.x, wide.x[:8, :, 1:10])

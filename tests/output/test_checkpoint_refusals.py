@@ -54,6 +54,28 @@ def test_no_run_goes_on_in_the_folder_of_another(run, tmp_path, capsys):
     assert (tmp_path / "other/run.json").read_text() == "{}"
 
 
+def test_a_checkpoint_without_its_run_needs_a_case_and_a_folder(run, tmp_path, capsys, monkeypatch):
+    newest = checkpoint.list_checkpoints(run)[0]
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(newest, "copy.hxc")
+    command = ["run", "--restart", "copy.hxc", "--backend", "cpu"]
+    for name, more in (("CASE", []), ("CASE", ["--out", "new"]), ("isentropic-vortex", [])):
+        given = [] if name == "CASE" else [name]
+        assert cli.execute([*command, *given, *more]) == 2
+        err = capsys.readouterr().err
+        assert f"hiresx run {name} --restart copy.hxc --out {'new' if more else 'DIR'}" in err
+    assert cli.execute(["run", "copy.hxc"]) == 2
+    assert "go on from it by --restart copy.hxc" in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_found_from_its_own_folder(run, monkeypatch):
+    newest = checkpoint.list_checkpoints(run)[0]
+    monkeypatch.chdir(newest.parent)
+    for name in (newest.name, "."):
+        found = checkpoint.find(name)
+        assert found.directory.absolute() == run and found.container.values["solver"]["steps"] == 6
+
+
 def test_a_table_that_nobody_allows_to_change_is_refused(run):
     case = load("isentropic-vortex", overrides=["grid.n=[16,16,1]"])
     extended = create_model("Extended", __base__=Case, magnetism=(dict[str, float] | None, None))

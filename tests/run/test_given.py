@@ -83,6 +83,8 @@ def test_arguments_of_other_kinds_are_refused():
         ({"monitors": ["drag"]}, "monitors: not a list of functions"),
         ({"profiles": {"inflow": 3}}, "profiles: not a dictionary of functions"),
         ({"profiles": [inflow]}, "profiles: not a dictionary of functions"),
+        ({"scalars": {"dye": 0.5}}, "scalars: not a dictionary of functions"),
+        ({"scalars": {"dye": inflow}}, 'scalars: the case has no scalar "dye"'),
         ({"grid": "a.xyz"}, "grid: 'a.xyz' is not a Grid"),
     ):
         with pytest.raises(HiresxError, match=words) as error:
@@ -113,6 +115,24 @@ def test_profiles_of_conditions_and_sponges_are_taken():
         return 1.0, 2.0, 0.0, 0.0, P
 
     Simulation(case(ASKS, sponge=[SPONGE]), "cpu", profiles={"inflow": inflow, "quiet": quiet})
+
+
+def test_functions_give_the_initial_values_of_scalars():
+    """In place of a number, or of a function that the case names; they may have the parameters of the case."""
+
+    def dye(x, y, z, *, width):
+        return np.exp(-((x / width) ** 2))
+
+    for initial in (0.25, "dye"):
+        made = case(
+            scalar=[{"name": "dye", "initial": initial}, {"name": "ink", "initial": 0.5}], parameters={"width": 0.3}
+        )
+        block = Simulation(made, "cpu", scalars={"dye": dye}).blocks[0]
+        np.testing.assert_array_equal(block.state("dye"), dye(block.x, block.y, block.z, width=0.3))
+        np.testing.assert_array_equal(block.state("ink"), 0.5)
+    with pytest.raises(HiresxError, match="initial value of a scalar") as error:
+        Simulation(made, "cpu", profiles={"dye": dye})
+    assert 'scalars={"dye": dye}' in error.value.hint
 
 
 def test_masked_entries_are_refused_by_place():

@@ -99,6 +99,7 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
         (("--slurm", "f", "--ranks-per-node", "4", "--partition", "a b", "sod"), "is not a name of a partition"),
         (("--slurm", "no/such/f", "--ranks-per-node", "4", "sod"), "cannot write no/such/f"),
         (("--slurm", "f", "--ranks-per-node", "4", "--restart", "latest"), "--restart latest: the run is not known"),
+        (("--slurm", "f", "--ranks-per-node", "4", "--restart", "a", "--steps", "9"), "--set time.steps=N"),
         (("--pbs", "f", "--ranks-per-node", "4", "sod"), "PBS must be told how many cores"),
         (("--slurm", "f", "--ranks-per-node", "4", "sod", "--stepps", "4"), 'no option "--stepps"'),
     ],
@@ -162,6 +163,33 @@ def test_the_slurm_script_does_what_it_says(capfd, tmp_path):
     folder.mkdir(parents=True)
     (folder / "checkpoint_000001_step_000010.hxc").touch()
     assert sbatch(tmp_path)[1][3:-1] == ["hiresx", "run", "--restart", "a run", "--backend", "cpu"]
+
+
+def test_the_script_of_a_restart_begins_there_with_its_changes(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = Path("one", "checkpoints", "checkpoint_000001_step_000010.hxc")
+    file.parent.mkdir(parents=True)
+    file.touch()
+    plain = ("--ranks-per-node", "2", "--set", "time.end=9.0")
+    written(capfd, tmp_path, "slurm", *plain, "--restart", "one")
+    change = ["--set", "time.end=9.0"]
+    assert sbatch(tmp_path)[1][5:-1] == ["--restart", "one", *change, "--backend", "cpu"]
+    written(capfd, tmp_path, "slurm", *plain, "--restart", str(file), "--out", "two")
+    assert sbatch(tmp_path)[1][5:-1] == [*change, "--restart", str(file), "--backend", "cpu", "--out", "two"]
+    shutil.copytree("one", "two")
+    assert sbatch(tmp_path)[1][5:-1] == ["--restart", "two", *change, "--backend", "cpu"]
+
+
+def test_a_script_continues_no_single_checkpoint_in_its_own_run(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = Path("one", "checkpoints", "checkpoint_000001_step_000010.hxc")
+    file.parent.mkdir(parents=True)
+    file.touch()
+    for more in ((), ("--out", "./one")):
+        words = ("launch", "--slurm", "f", "--ranks-per-node", "2", "--restart", str(file), *more)
+        status, _, err = hiresx(capfd, *words)
+        assert status == 2 and f"--restart {file} --out DIR" in err and "--restart one" in err.replace("\n", " ")
+    assert not Path("f").exists()
 
 
 def test_the_pbs_script_does_what_it_says(capfd, tmp_path, monkeypatch):

@@ -438,6 +438,18 @@ def test_the_folder_of_a_run_is_found_when_a_clock_is_wrong(tmp_path):
     assert launch._directory(words, before) == tmp_path
 
 
+def test_a_launch_from_a_checkpoint_finds_the_folder_of_its_run(tmp_path):
+    """Its name is in the hint that says how to continue after a rank was killed."""
+    from hiresx.cli import launch
+
+    file = tmp_path / "checkpoints" / "checkpoint_000001_step_000010.hxc"
+    file.parent.mkdir()
+    file.touch()
+    (tmp_path / "run.json").write_text(json.dumps({"status": "running"}))
+    for restart in (file, file.parent, tmp_path):
+        assert launch._directory(SimpleNamespace(values={"out": None, "restart": str(restart)}), {}) == tmp_path
+
+
 @needs_mpi
 def test_no_codes_for_colours_in_a_pipe():
     """Open MPI gives ranks a terminal of its own, whatever lies behind it."""

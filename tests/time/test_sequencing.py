@@ -47,6 +47,14 @@ def test_a_coarser_grid_gives_the_start(monkeypatch):
     assert np.abs(found[..., ::2, ::2] - wanted)[inner].max() < 1e-6
 
 
+def test_the_coarser_grid_begins_with_the_functions_given_in_python():
+    made = bump("implicit.sequence=1", "grid.cells=[8, 16, 8]", "grid.n_normal=25", "time.steps=1")
+    made = made.model_copy(update={"initial": made.initial.model_copy(update={"state": None, "function": "stream"})})
+    started = Simulation(made, "cpu", initial=lambda x, y, z: (1.0, 0.5, 0.0, 0.0, 1 / 1.4))
+    started.run(0, progress=False)
+    assert started.step_count == 0
+
+
 @pytest.mark.slow
 def test_each_of_the_coarser_grids_has_its_line():
     """From the coarsest on."""

@@ -55,13 +55,27 @@ def list_checkpoints(directory: str | Path) -> list[Path]:
     return sorted(found, key=_number, reverse=True)
 
 
+def run_directory(path: Path) -> Path | None:
+    """Return the folder of the run for `path`: the folder itself, its folder of checkpoints, or a file in that folder.
+    Return None for a file elsewhere, which belongs to no run."""
+    folder = path.parent if path.is_file() else path
+    if folder.absolute().name == FOLDER and not list_checkpoints(folder):
+        return folder.parent if folder.name else folder.absolute().parent
+    return None if path.is_file() else path
+
+
 def command_to_continue(directory: str | Path, setting: str = "") -> str:
     """Return the shell command that continues the run in `directory` from its last checkpoint; "" if the run has no
-    checkpoint. The command is `hiresx launch` in a run that this command started, and else `hiresx run`. `setting`: a
+    checkpoint. The command begins with `command_that_starts`. `setting`: a
     change of the case for the option --set, as the text KEY=VALUE; "" for none."""
     more = f" --set {setting}" if setting else ""
-    command = os.environ.get(LAUNCHED_BY, "hiresx run")
-    return f"{command} --restart {quote(directory)}{more}" if list_checkpoints(directory) else ""
+    return f"{command_that_starts()} --restart {quote(directory)}{more}" if list_checkpoints(directory) else ""
+
+
+def command_that_starts() -> str:
+    """Return the beginning of the shell command that started this run: `hiresx launch -n N` with its options, or
+    `hiresx run`."""
+    return os.environ.get(LAUNCHED_BY, "hiresx run")
 
 
 def _number(path: Path) -> int:
@@ -88,8 +102,7 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     must call this function."""
     path = Path(path)
     if files.on_root(comm, path.is_file):
-        parent = path.absolute().parent
-        return FoundCheckpoint(open_checkpoint(path, comm), path.parent.parent if parent.name == FOLDER else None)
+        return FoundCheckpoint(open_checkpoint(path, comm), files.on_root(comm, lambda: run_directory(path)))
     passed: list[tuple[Path, str]] = []
     removed: list[tuple[Path, str]] = []
     while True:
@@ -118,8 +131,7 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
         kind = files.describe_path(path)
         what = ": no such run and no such checkpoint" if kind == files.ABSENT else f" {kind}"
         raise HiresxError(f"{path}{what}", "give the folder of a run, or a file in it")
-    if path.absolute().name == FOLDER and not list_checkpoints(path):
-        path = path.parent
+    path = run_directory(path) or path
     found = list_checkpoints(path)
     if not found:
         raise HiresxError(
