@@ -27,12 +27,12 @@
 extern "C" {
 double sqrt(double) noexcept, pow(double, double) noexcept, exp(double) noexcept, log(double) noexcept;
 double sin(double) noexcept, cos(double) noexcept, acos(double) noexcept, fma(double, double, double) noexcept;
-double floor(double) noexcept, rint(double) noexcept;
+double floor(double) noexcept, rint(double) noexcept, fabs(double) noexcept;
 float sqrtf(float) noexcept, powf(float, float) noexcept, expf(float) noexcept, logf(float) noexcept;
-float sinf(float) noexcept, cosf(float) noexcept, acosf(float) noexcept;
+float sinf(float) noexcept, cosf(float) noexcept, acosf(float) noexcept, fabsf(float) noexcept;
 long double sqrtl(long double) noexcept, powl(long double, long double) noexcept, expl(long double) noexcept;
 long double logl(long double) noexcept, sinl(long double) noexcept, cosl(long double) noexcept;
-long double acosl(long double) noexcept;
+long double acosl(long double) noexcept, fabsl(long double) noexcept;
 void *aligned_alloc(size_t, size_t) noexcept;
 void free(void *) noexcept;
 }

@@ -31,10 +31,15 @@ class SyntheticTurbulence(Table):
     velocity: Vector | None = Field(
         None, description="convection velocity [u, v, w] in c_ref; absent: the velocity of the given state"
     )
+    method: Literal["digital-filter", "synthetic-eddies"] = Field(
+        "digital-filter",
+        description="how the field is computed: random numbers on a lattice that B-splines smooth, or a sum of eddies "
+        "at random places, each of which reaches 4/3 of the integral lengths",
+    )
     period: Annotated[tuple[float, float], Listed] = Field(
         (0.0, 0.0),
         description="lengths after which the fluctuations repeat along the two directions across, 0: never; the "
-        "integral length there is changed so that a whole number of lattice points fits",
+        "integral length there is changed so that a whole number of lattice spacings fits",
     )
     seed: int = Field(0, ge=0, le=2**31 - 1, description="another number gives another field of the same statistics")
 

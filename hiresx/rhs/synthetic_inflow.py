@@ -17,11 +17,16 @@ from hiresx.rhs.face_values import place_at, values_at
 _ROUND_OFF = 1e-10
 # A number that no lattice plane has: no plane is stored yet.
 _UNKNOWN = 0.5
+# Integral length of the random field of synthetic eddies, divided by the reach of an eddy, which is the spacing of the
+# lattice: with the shape f(x) = 1 - |x|, the square of the integral of f over twice the integral of f^2.
+EDDY_LENGTH = 3 / 4
+# Eddies around the part of a face that a rank has: they take 0.5 GB in double precision.
+_MOST_EDDIES = 10_000_000
 
 
 @cache
 def integral_length() -> float:
-    """Return the integral length of the random field of synthetic turbulence, divided by the spacing of the lattice of
+    """Return the integral length of the random field of the digital filter, divided by the spacing of the lattice of
     random numbers from which it is interpolated by B-splines: the integral of its autocorrelation over the distance,
     averaged over positions in the lattice."""
     steps = 64
@@ -108,7 +113,7 @@ class SyntheticTurbulence:
     `velocity`: the convection velocity. `what`: the name of the face for messages.
 
     Raises HiresxError, with the place, for stresses that are not finite or not positive semidefinite, and if the
-    convection velocity does not point into the block.
+    convection velocity does not point into the block. Raises it too for lengths that make too many eddies.
     """
 
     def __init__(
@@ -135,26 +140,52 @@ class SyntheticTurbulence:
                 "give turbulence.velocity, or leave turbulence out of a face that is no inflow",
             )
         root = roots_of_stresses(case, spec, places, what)
-        lengths = np.broadcast_to(spec.length, (3,)) / integral_length()
-        self._periods = [0, 0]
+        by_eddies = spec.method == "synthetic-eddies"
+        lengths = np.broadcast_to(spec.length, (3,)) / (EDDY_LENGTH if by_eddies else integral_length())
+        periods = [0, 0]
         for n, period in enumerate(spec.period):
             if period > 0:
-                self._periods[n] = max(4, round(period / lengths[n + 1]))
-                lengths = np.array([*lengths[: n + 1], period / self._periods[n], *lengths[n + 2 :]])
+                periods[n] = max(4, round(period / lengths[n + 1]))
+                lengths = np.array([*lengths[: n + 1], period / periods[n], *lengths[n + 2 :]])
         in_lattice = np.tensordot(axes(velocity), places, 1) / lengths.reshape(3, *(1,) * len(shape))
-        self._speed, self._seed = float(np.linalg.norm(velocity) / lengths[0]), spec.seed
-        self._points, self._target = int(np.prod(shape)), target
-        self._places = backend.to_device(np.ascontiguousarray(in_lattice))
-        self._mean, self._root = (backend.to_device(np.ascontiguousarray(a).astype(real)) for a in (mean, root))
-        self._known = backend.to_device(np.full((4, self._points), _UNKNOWN))
-        self._planes = backend.zeros((4, 3, self._points), str(real))
+        count = int(np.prod(shape))
+        lattice = {
+            "seed": spec.seed, "speed": float(np.linalg.norm(velocity) / lengths[0]), "period1": periods[0],
+            "period2": periods[1],
+        }  # fmt: skip
+        copied = {"places": in_lattice, "mean": mean.astype(real), "root": root.astype(real)}
+        points = {"n": count, "target": target} | {
+            name: backend.to_device(np.ascontiguousarray(values)) for name, values in copied.items()
+        }
+        # Kernels in the order of their launches, with extents and arguments.
+        self._kernels: list[tuple[str, tuple[int, int, int], dict[str, Any]]]
+        if by_eddies:
+            least, most = (end(in_lattice.reshape(3, -1), axis=1) for end in (np.min, np.max))
+            # The planes move past the face. One more at each end allows for the round-off of their motion.
+            planes = int(most[0] - least[0]) + 6
+            rows, columns = (int(np.floor(most[n]) - np.floor(least[n])) + 3 for n in (1, 2))
+            if (eddies := planes * rows * columns) > _MOST_EDDIES:
+                raise HiresxError(
+                    f"turbulence of {what}: its length {spec.length} makes {eddies:.3g} eddies around the face, and at "
+                    f"most {_MOST_EDDIES:.3g} are stored",
+                    'give a larger length, or take turbulence.method = "digital-filter"',
+                )
+            box = {
+                "planes": planes, "rows": rows, "columns": columns, "first1": int(np.floor(least[1])) - 1,
+                "first2": int(np.floor(least[2])) - 1, "eddies": backend.zeros((planes, rows, columns, 6), str(real)),
+            }  # fmt: skip
+            self._kernels = [
+                ("place_eddies", (columns, rows, planes), lattice | box | {"least": float(least[0])}),
+                ("synthetic_eddies", (count, 1, 1), points | box | {"speed": lattice["speed"]}),
+            ]
+        else:
+            known = backend.to_device(np.full((4, count), _UNKNOWN))
+            stored = {"known": known, "planes": backend.zeros((4, 3, count), str(real))}
+            self._kernels = [("synthetic_turbulence", (count, 1, 1), lattice | points | stored)]
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
         """Compute the mean flow plus the synthetic turbulence on the device and write it to the target array. `launch`:
         the function that launches a kernel (`Program.launch`). The time is the start of the time step plus the fraction
         `share` of its size, both read from the device array `clock`."""
-        launch(
-            "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,
-            period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,
-            mean=self._mean, root=self._root, known=self._known, planes=self._planes, target=self._target,
-        )  # fmt: skip
+        for name, extent, arguments in self._kernels:
+            launch(name, extent, share=share, clock=clock, **arguments)

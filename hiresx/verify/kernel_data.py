@@ -80,6 +80,9 @@ SIGNALLED = {
 # Waves on a face: the results of the points are independent.
 SUMMED = {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
 WAVES = {"wave_weights": {"frequencies": SIZE[0]}, "gas_waves": SUMMED, "scalar_waves": SUMMED}
+# Points between the lattice planes 0 and 2 along each axis, and the eddies around them.
+BOX = {"n": SIZE[0], "planes": 6, "rows": 4, "columns": 4, "first1": -1, "first2": -1}
+EDDIES = {"place_eddies": BOX, "synthetic_eddies": BOX}
 # Chains of multiply-adds: round-off of one iteration decays over a thousand iterations, so that more iterations sum up
 # more of it.
 CHAINS = {"multiply_adds": {"count": 10}}
@@ -147,6 +150,7 @@ EXTENTS = {
     **dict.fromkeys(("pack_signalled_halo", "unpack_signalled_halo", "rotate_signalled_vectors"), (SIZE[0], 1, 1)),
     # every row writes to the same places
     **dict.fromkeys(("multiply_adds", "wave_weights", "gas_waves", "scalar_waves", "wall_edge"), (SIZE[0], 1, 1)),
+    **{"place_eddies": (4, 4, 6), "synthetic_eddies": (SIZE[0], 1, 1)},
     **{"offer_radii": (1, 1, 1), "offer_sums": (6, 1, 1)},
     **{
         "column_mass_flow": (SIZE[0], 1, SIZE[2]),
@@ -221,7 +225,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
-            LINES, SEGMENTS, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, REDUCED, PIECES,
+            LINES, SEGMENTS, SIGNALLED, WAVES, EDDIES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, REDUCED, PIECES,
         )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
