@@ -20,6 +20,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import direction, in_face, intersection, side, slices
+from hiresx.grid.connections import Connection
 from hiresx.grid.motions import Motion
 from hiresx.grid.shared_nodes import coincident_nodes, of_blocks
 from hiresx.grid.stored_coordinates import slabs
@@ -38,16 +39,18 @@ SIGMA, STRONGER = 0.05, 10
 UPWARDS = np.sqrt([1.0, 2.0, 3.0])
 
 
-def radius(grid: Grid, planes: Sequence[Motion] = ()) -> float:
-    """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
-    nodes. `planes`: the reflections about the planes of symmetry, in which the mirror images of the nodes count, too.
+def radius(blocks: Sequence[Block], connections: Sequence[Connection], planes: Sequence[Motion] = ()) -> float:
+    """Return the largest distance, in units of the length scale L, of a node of `blocks` from the mean position of all
+    nodes. `connections`: those between the blocks, including periodic ones; connections to other blocks are ignored.
+    `planes`: the reflections about the planes of symmetry, in which the mirror images of the nodes count, too.
 
     Of nodes that coincide, also across a periodic connection, only one counts. Of the nodes at the two ends of periods
     these are all at the lower ends or all at the upper ends, whichever gives the larger distance. The result therefore
     depends neither on index directions nor on the division into blocks."""
-    nodes, first, starts = coincident_nodes([b.size for b in grid.blocks], grid.connections)
+    between = [c for c in connections if max(c.block, c.donor) < len(blocks)]
+    nodes, first, starts = coincident_nodes([b.size for b in blocks], between)
     height = np.empty(len(nodes))
-    for block, lo, hi in zip(grid.blocks, starts, starts[1:], strict=False):
+    for block, lo, hi in zip(blocks, starts, starts[1:], strict=False):
         own = (nodes >= lo) & (nodes < hi)
         k, j, i = np.unravel_index(nodes[own] - lo, block.size[::-1])
         height[own] = UPWARDS @ block.node(i, j, k)
@@ -55,14 +58,14 @@ def radius(grid: Grid, planes: Sequence[Motion] = ()) -> float:
     for order in (np.lexsort((height, first)), np.lexsort((-height, first))):
         unused.append(np.sort(nodes[order[np.diff(first[order], prepend=-1) == 0]]))
     some = unused[:1] if np.array_equal(*unused) else unused
-    return max(_radius(grid, planes, of_blocks(numbers, starts)) for numbers in some)
+    return max(_radius(blocks, planes, of_blocks(numbers, starts)) for numbers in some)
 
 
-def _radius(grid: Grid, planes: Sequence[Motion], unused: Sequence[np.ndarray]) -> float:
+def _radius(blocks: Sequence[Block], planes: Sequence[Motion], unused: Sequence[np.ndarray]) -> float:
     """Return `radius` without the nodes `unused`, for each block sorted indexes into its flattened arrays."""
 
     def nodes_once() -> Iterator[np.ndarray]:
-        for block, without in zip(grid.blocks, unused, strict=True):
+        for block, without in zip(blocks, unused, strict=True):
             first = 0
             for nodes in _nodes_of(block):
                 last = first + nodes.shape[1]
@@ -70,7 +73,7 @@ def _radius(grid: Grid, planes: Sequence[Motion], unused: Sequence[np.ndarray]) 
                 first = last
 
     total, count = np.zeros(3), 0.0
-    near = [2 * nearness(block) for block in grid.blocks]
+    near = [2 * nearness(block) for block in blocks]
     for nodes in nodes_once():
         # A node in a plane is its own image.
         share = np.ones(nodes.shape[1])
@@ -124,7 +127,7 @@ class Outflow:
         along = _along_symmetry(whole, places, self._faces)
         even = {n for n, p in enumerate(whole.patches) if p.condition.type == "symmetry"} - {*mirrored_places(whole)}
         # Both are the same however the grid is turned.
-        firmness = 1 / radius(grid, planes_of_symmetry(whole))
+        firmness = 1 / radius(grid.blocks, whole.connections, planes_of_symmetry(whole))
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):

@@ -106,21 +106,39 @@ def seam(size, n, period):
     ]
 
 
-def test_the_radius_knows_no_order_of_nodes():
-    """Of a period with uneven spacing whose last nodes repeat the first; one order made it smaller by 2 %."""
-    n, period = 23, 2.0
+def uneven_period(n=23, period=2.0):
+    """x, y (n + 1, 20): a period along j with uneven spacing, whose last nodes repeat the first."""
     j, x = np.meshgrid(np.arange(n + 1) / n, np.linspace(0, 1, 20), indexing="ij")
-    y = period * (j + 0.05 * np.sin(2 * np.pi * j) + 0.005 * np.sin(4 * np.pi * j)) + 0.03 * np.sin(3 * x)
-    spec = case([20, n + 1, 1], [0, 0, 0], [1, 2, 0], 1.0, {"imin": far(0.4), "imax": OUTFLOW})
+    return x, period * (j + 0.05 * np.sin(2 * np.pi * j) + 0.005 * np.sin(4 * np.pi * j)) + 0.03 * np.sin(3 * x)
+
+
+ACROSS = case([20, 24, 1], [0, 0, 0], [1, 2, 0], 1.0, {"imin": far(0.4), "imax": OUTFLOW})
+
+
+def test_the_radius_knows_no_order_of_nodes():
+    """One order made it smaller by 2 %."""
+    x, y = uneven_period()
     found = []
     for sign in (1, -1):
         block = Block("period", x[None, ::sign], sign * y[None, ::sign], 0 * x[None])
-        grid = Grid([block], seam(block.size, n, period))
-        found.append(outflow.radius(grid))
+        grid = Grid([block], seam(block.size, 23, 2.0))
+        found.append(outflow.radius(grid.blocks, grid.connections))
         for seed in range(3):
-            turned = turn_blocks(spec, decompose(spec, grid), 1 + 2 * seed, np.random.default_rng(seed))
-            found.append(outflow.radius(turned.grid))
+            turned = turn_blocks(ACROSS, decompose(ACROSS, grid), 1 + 2 * seed, np.random.default_rng(seed)).grid
+            found.append(outflow.radius(turned.blocks, turned.connections))
     assert found == pytest.approx([found[0]] * 8, rel=1e-14)
+
+
+def test_a_period_of_the_grid_relaxes_as_a_connection():
+    x, y = uneven_period()
+    block = Block("period", x[None], y[None], 0 * x[None])
+    grids = Grid([block], seam(block.size, 23, 2.0)), Grid([block], period=({"j": (0.0, 2.0, 0.0)},))
+    ends = {"faces": ["jmin", "jmax"], "type": "periodic"}
+    tables = ACROSS.model_dump(mode="json")
+    cases = ACROSS, Case.from_dict(tables | {"boundary": [*tables["boundary"], ends]})
+    runs = [Simulation(of, "cpu", grid=grid).solver for of, grid in zip(cases, grids, strict=True)]
+    given = [run.backend.to_host(run._conditions.outflow.given)[0, : outflow.GIVEN] for run in runs]
+    assert given[0] == pytest.approx(given[1], rel=1e-14)
 
 
 def test_the_last_nodes_of_a_period_do_not_count():
@@ -128,6 +146,6 @@ def test_the_last_nodes_of_a_period_do_not_count():
     n, period = 9, 2.0
     x, y = np.meshgrid(np.linspace(0, 1, 7), np.linspace(0, period, n + 1))
     plain, repeating = (Block("period", *(c[None, :last] for c in (x, y, 0 * x))) for last in (n, n + 1))
-    wanted = outflow.radius(Grid([plain], period={"j": (0.0, period, 0.0)}))
+    wanted = outflow.radius([plain], [])
     assert wanted == pytest.approx(np.hypot(period * (n - 1) / n, 1) / 2, rel=1e-14)
-    assert outflow.radius(Grid([repeating], seam(repeating.size, n, period))) == pytest.approx(wanted, rel=1e-14)
+    assert outflow.radius([repeating], seam(repeating.size, n, period)) == pytest.approx(wanted, rel=1e-14)
