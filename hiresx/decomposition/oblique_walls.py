@@ -232,6 +232,12 @@ def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 
+def mirroring_planes(whole: "Decomposition") -> set[int]:
+    """Return the numbers of the boundary patches of type `symmetry` whose ghosts are mirror images of nodes. `whole`:
+    the blocks, not divided among ranks."""
+    return {n for n, p in enumerate(whole.patches) if p.condition.type == "symmetry"} - {*mirrored_places(whole)}
+
+
 def unrefinable_places(whole: "Decomposition") -> list[int]:
     """Return the numbers of the boundary patches on which no box of finer grid (tile) may lie: walls whose ghosts take
     interpolated values at their mirror images (`mirrored_places`), walls with edges, at which the normal jumps, and
@@ -298,7 +304,7 @@ def _planes_of_images(whole: "Decomposition") -> list[Motion]:
     for plane in planes_of_symmetry(whole):
         patches = [p for p in whole.patches if p.condition.type == "symmetry" and _planes_of(whole, p, [plane])]
         turned = np.array(plane.rotation)
-        largest, bent = 0.0, False
+        smooth, bent = True, False
         for patch in patches:
             rows = inward_rows(whole.blocks[patch.block], patch.face, patch.range, whole.stencil.halo + 1)
             lines = rows[1:] - rows[0]
@@ -306,9 +312,9 @@ def _planes_of_images(whole: "Decomposition") -> list[Motion]:
             across, along = np.linalg.norm(lines - image, axis=1), lines + image
             # The slope of a line whose distance along the plane is a x + b x^2 + c x^4, x nodes from the plane, is a.
             slope = 2.5 * along[0] - along[1] + along[2] / 6
-            largest = max(largest, float((np.linalg.norm(slope, axis=0) / across[0]).max()))
+            smooth = smooth and bool((np.linalg.norm(slope, axis=0) <= NORMAL * across[0]).all())
             bent = bent or bool((np.linalg.norm(along, axis=1) > NORMAL * across).any())
-        found += [plane] if bent and largest <= NORMAL else []
+        found += [plane] if bent and smooth else []
     return found
 
 

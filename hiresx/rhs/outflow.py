@@ -14,7 +14,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.boundaries import CharacteristicOutflow, PressureOutflow
 from hiresx.decomposition import Decomposition, Patch
-from hiresx.decomposition.oblique_walls import mirrored_places, nearness, normal_of, planes_of_symmetry
+from hiresx.decomposition.oblique_walls import mirroring_planes, nearness, normal_of, planes_of_symmetry
 from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -125,7 +125,7 @@ class Outflow:
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_first_of_face(whole, places), np.int32)
         along = _along_symmetry(whole, places, self._faces)
-        even = {n for n, p in enumerate(whole.patches) if p.condition.type == "symmetry"} - {*mirrored_places(whole)}
+        even = mirroring_planes(whole)
         # Both are the same however the grid is turned.
         firmness = 1 / radius(grid.blocks, whole.connections, planes_of_symmetry(whole))
         default = SIGMA * firmness / 2
