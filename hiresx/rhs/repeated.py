@@ -11,7 +11,7 @@ from hiresx.grid.blocks import direction, side
 
 
 def repeat_at_faces(
-    program: Program, state: BlockState, name: str, patches: Sequence[Patch], planes: Collection[int]
+    program: Program, state: BlockState, name: str, patches: Sequence[Patch], planes: Collection[int] = ()
 ) -> Iterator[Call]:
     """Yield the kernel launches that fill the ghost layers of the field `name` of the block `state` behind its physical
     faces. The ghost nodes get the values of the nodes on the face, or of the mirrored nodes if the field declares this
