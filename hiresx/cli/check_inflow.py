@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.base.arrays import triple
+from hiresx.case.boundaries import PressureOutflow
 from hiresx.decomposition.oblique_walls import inward_rows, local_normals
 from hiresx.grid.blocks import direction, face_range, slices
 
@@ -121,7 +122,9 @@ def notes_of_mass_flows(case: "Case") -> Iterator[str]:
     """Yield a warning, as a sentence, for each `pressure-outflow` of viscous flow with a `mass_flux` and no
     `relaxation`."""
     for n, condition in enumerate(case.boundary if case.gas.reynolds else ()):
-        if condition.type == "pressure-outflow" and condition.mass_flux is not None and condition.relaxation is None:
+        if not isinstance(condition, PressureOutflow) or condition.relaxation is not None:
+            continue
+        if condition.mass_flux is not None:
             yield (
                 f"boundary.{n} (pressure-outflow): with the default relaxation viscous terms at the face may change "
                 "the mass flow by several percent; give a relaxation, such as 5 divided by the height of the duct"

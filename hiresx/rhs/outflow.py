@@ -57,7 +57,7 @@ def radius(blocks: Sequence[Block], connections: Sequence[Connection], planes: S
     unused = []
     for order in (np.lexsort((height, first)), np.lexsort((-height, first))):
         unused.append(np.sort(nodes[order[np.diff(first[order], prepend=-1) == 0]]))
-    some = unused[:1] if np.array_equal(*unused) else unused
+    some = unused[:1] if np.array_equal(unused[0], unused[1]) else unused
     return max(_radius(blocks, planes, of_blocks(numbers, starts)) for numbers in some)
 
 
