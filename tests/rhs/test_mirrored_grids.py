@@ -155,7 +155,7 @@ def test_a_quarter_of_a_flow_leaves_as_the_whole(kind):
 
 
 def test_a_quarter_of_a_flow_is_filtered_as_the_whole():
-    """The filter ended at planes of symmetry, which changed the flow by 2e-3."""
+    """The filter ended at planes of symmetry."""
     filtered = {"order": 6, "strength": 0.2}
     part, whole = (in_quarter(halves, steps=3, filter=filtered) for halves in (1, 2))
     assert np.abs(part - whole).max() < 1e-13
