@@ -359,9 +359,9 @@ class CharacteristicOutflow(Condition, Scalars):
         None,
         ge=0,
         description="rate of the relaxation towards that pressure, per L. 0: none. Absent: 0.05 divided by the "
-        "diameter of the grid, which is twice the largest distance of a node from the mean position of all nodes. A "
-        "pulse shorter than 0.4 of this diameter is then reflected with less than 1 % of its amplitude. Oblique waves "
-        "are reflected by up to 17 % at any rate",
+        "diameter of the grid, which is twice the largest distance of a node from the mean position of all nodes, "
+        "mirror images in planes of symmetry included. A pulse shorter than 0.4 of this diameter is then reflected "
+        "with less than 1 % of its amplitude. Oblique waves are reflected by up to 17 % at any rate",
     )
 
 
@@ -386,7 +386,7 @@ class PressureOutflow(Condition, Scalars):
         None,
         description="rate of the relaxation of the pressure, per L: towards the given pressure or, with "
         "mass_flux, towards the pressure with which the mass flow is reached. Absent: 0.5 divided "
-        "by the diameter of the grid",
+        "by the diameter of the grid, with which friction changes the mass flow by several percent",
     )
 
     @model_validator(mode="after")

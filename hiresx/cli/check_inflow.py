@@ -1,5 +1,6 @@
-"""Report of `hiresx check` on inflows: the planes from which fluctuations are recycled, synthetic turbulence that the
-grid does not resolve, and states of subsonic inflow conditions that enter faster than sound or leave the domain."""
+"""Report of `hiresx check` on inflows and outflows: the planes from which fluctuations are recycled, synthetic
+turbulence that the grid does not resolve, states of subsonic inflow conditions that enter faster than sound or leave
+the domain, and given mass flows that viscous terms change."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.base.arrays import triple
+from hiresx.case.boundaries import PressureOutflow
 from hiresx.decomposition.oblique_walls import inward_rows, local_normals
 from hiresx.grid.blocks import direction, face_range, slices
 
@@ -113,6 +115,19 @@ def notes_of_characteristic_inflows(case: "Case", decomposition: "Decomposition"
             yield (
                 f"{place}: its state leaves the domain, at a Mach number normal to the face of {-machs.min():.3g} at "
                 f'most; take type = "{outflow}", or "far-field" where flow may enter and leave'
+            )
+
+
+def notes_of_mass_flows(case: "Case") -> Iterator[str]:
+    """Yield a warning, as a sentence, for each `pressure-outflow` of viscous flow with a `mass_flux` and no
+    `relaxation`."""
+    for n, condition in enumerate(case.boundary if case.gas.reynolds else ()):
+        if not isinstance(condition, PressureOutflow) or condition.relaxation is not None:
+            continue
+        if condition.mass_flux is not None:
+            yield (
+                f"boundary.{n} (pressure-outflow): with the default relaxation viscous terms at the face may change "
+                "the mass flow by several percent; give a relaxation, such as 5 divided by the height of the duct"
             )
 
 

@@ -35,7 +35,8 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     - behind a connection: at the position of its donor node, moved by the motion of the connection;
     - behind the axis of axisymmetric flow, if lines meet it at right angles: at the mirror image (x, -y, z) of the node
       before it;
-    - behind a plane of symmetry in which a pole lies (a line to which a block face has collapsed): at its mirror image;
+    - behind a plane of symmetry in which a pole lies (a line to which a block face has collapsed), or which bent grid
+      lines meet at right angles: at its mirror image;
     - behind a patched face (which touches other blocks without common nodes), a no-slip wall, an open face
       (`hiresx.decomposition.open_faces`), and a wall whose ghosts take the flow at their mirror images instead of nodes
       (`hiresx.decomposition.oblique_walls`), where polynomials are safe: on a polynomial through the nodes before it

@@ -51,6 +51,8 @@ class Wall:
     - `mirrors_places`: whether a ghost takes its values at the mirror image of its own position, and not at a node.
       Ghosts beside an edge take them at nodes, and so do all ghosts of a wall that consists of planes with edges
       between them (`hiresx.decomposition.wall_edges`).
+    - `imaged`: whether the grid behind a plane of symmetry is the mirror image of bent grid lines, which meet the plane
+      at right angles. All ghosts then take their values at nodes.
     - `images`: for a wall with a wall model, the reflections at planes of symmetry that continue it, as pairs (face on
       the plane, reflection).
     """
@@ -63,6 +65,7 @@ class Wall:
     smooth: bool
     edged: bool = False
     mirrors_places: bool = False
+    imaged: bool = False
     images: Sequence[Image] = ()
 
 
@@ -71,7 +74,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
     geometry, sorted by the number of the patch. Planes of symmetry in which a pole lies (a line to which a block face
     has collapsed) are left out. `whole`: the blocks, not divided among ranks, with their patches."""
     found = []
-    through_poles, of_edges = _planes_through_poles(whole), _planes_of_edges(whole)
+    through_poles, of_edges, of_images = _planes_through_poles(whole), _planes_of_edges(whole), _planes_of_images(whole)
     for n, patch in enumerate(whole.patches):
         block = whole.blocks[patch.block]
         mirror = patch.condition.kernel in ("reflect", "axis")
@@ -95,10 +98,12 @@ def walls(whole: "Decomposition") -> list[Wall]:
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
         for wall, of_wall in zip(group, images, strict=True):
             normal, point = (None, None) if curved else (wall.normal, wall.point)
-            at_edge = bool(_planes_of(whole, whole.patches[wall.place], of_edges))
-            mirrored = (oblique or curved) and not pieces and not at_edge
+            at_edge, imaged = (
+                bool(_planes_of(whole, whole.patches[wall.place], those)) for those in (of_edges, of_images)
+            )
+            mirrored = (oblique or curved) and not pieces and not at_edge and not imaged
             made.append(
-                Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored, of_wall)
+                Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored, imaged, of_wall)
             )
     return sorted(made, key=lambda wall: wall.place)
 
@@ -227,18 +232,26 @@ def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 
+def mirroring_planes(whole: "Decomposition") -> set[int]:
+    """Return the numbers of the boundary patches of type `symmetry` whose ghosts are mirror images of nodes. `whole`:
+    the blocks, not divided among ranks."""
+    return {n for n, p in enumerate(whole.patches) if p.condition.type == "symmetry"} - {*mirrored_places(whole)}
+
+
 def unrefinable_places(whole: "Decomposition") -> list[int]:
     """Return the numbers of the boundary patches on which no box of finer grid (tile) may lie: walls whose ghosts take
-    interpolated values at their mirror images (`mirrored_places`), and walls with edges, at which the normal jumps.
-    `whole`: the blocks, not divided among ranks."""
-    return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
+    interpolated values at their mirror images (`mirrored_places`), walls with edges, at which the normal jumps, and
+    planes of symmetry behind which the grid is the mirror image of bent lines. `whole`: the blocks, not divided among
+    ranks."""
+    return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged or wall.imaged]
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
     """Return the reflections that give the coordinates of the ghosts behind `patch`. The list is empty unless the patch
-    is a plane of symmetry in which a pole lies (a line to which a block face has collapsed), or which meets a no-slip
-    wall at an edge. `whole`: the blocks, not divided among ranks."""
-    return _planes_of(whole, patch, [*_planes_through_poles(whole), *_planes_of_edges(whole)])
+    is a plane of symmetry in which a pole lies (a line to which a block face has collapsed), which meets a no-slip wall
+    at an edge, or which bent grid lines meet at right angles. `whole`: the blocks, not divided among ranks."""
+    planes = [*_planes_through_poles(whole), *_planes_of_edges(whole), *_planes_of_images(whole)]
+    return _planes_of(whole, patch, planes)[:1]
 
 
 def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Motion]:
@@ -284,6 +297,38 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
     return found
 
 
+def _planes_of_images(whole: "Decomposition") -> list[Motion]:
+    """Return the reflections about planes of symmetry that grid lines meet at right angles and before which they bend.
+    The lines and their mirror images are smooth together, so the flow is that of a grid on both sides of the plane."""
+    found = []
+    for plane in planes_of_symmetry(whole):
+        patches = [p for p in whole.patches if p.condition.type == "symmetry" and _planes_of(whole, p, [plane])]
+        turned = np.array(plane.rotation)
+        smooth, bent = True, False
+        for patch in patches:
+            rows = inward_rows(whole.blocks[patch.block], patch.face, patch.range, whole.stencil.halo + 1)
+            lines = rows[1:] - rows[0]
+            image = np.einsum("ab,lb...->la...", turned, lines)
+            across, along = np.linalg.norm(lines - image, axis=1), lines + image
+            # The slope of a line whose distance along the plane is a x + b x^2 + c x^4, x nodes from the plane, is a.
+            slope = 2.5 * along[0] - along[1] + along[2] / 6
+            smooth = smooth and bool((np.linalg.norm(slope, axis=0) <= NORMAL * across[0]).all())
+            bent = bent or bool((np.linalg.norm(along, axis=1) > NORMAL * across).any())
+        found += [plane] if bent and smooth else []
+    return found
+
+
+def planes_of_symmetry(whole: "Decomposition") -> list[Motion]:
+    """Return the reflections about the planes in which the boundary patches of type `symmetry` lie, one for each plane.
+    Patches in no plane, or in more than one, are left out. `whole`: the blocks, not divided among ranks."""
+    found: list[Motion] = []
+    for patch in whole.patches:
+        if patch.condition.type == "symmetry" and not _planes_of(whole, patch, found):
+            symmetry = symmetry_of(whole.blocks[patch.block], patch)
+            found += [] if symmetry is None else [symmetry[1]]
+    return found
+
+
 def symmetry_of(block: Block, patch: "Patch") -> tuple[np.ndarray, Motion] | None:
     """Return the unit normal (dimensions,) of the plane of symmetry `patch`, a boundary patch of `block`, and the
     reflection about it; None if its nodes lie on no plane, or on more than one."""
@@ -312,8 +357,12 @@ def met_by(whole: "Decomposition", patch: "Patch") -> "Iterator[tuple[Patch, Ran
 def _stays(block: Block, range_: Range, plane: Motion) -> bool:
     """True if the nodes of a part of a face lie in the plane of a reflection."""
     nodes = np.stack([c[slices(range_)] for c in (block.x, block.y, block.z)])
-    near = max(TOLERANCE * max(block.extents), ROUNDED * block.rounding)
-    return bool(np.abs(plane(nodes) - nodes).max() <= 2 * near)
+    return bool(np.abs(plane(nodes) - nodes).max() <= 2 * nearness(block))
+
+
+def nearness(block: Block) -> float:
+    """Return the distance, in units of the length scale L, up to which a node of `block` lies in a plane."""
+    return max(TOLERANCE * max(block.extents), ROUNDED * block.rounding)
 
 
 def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:

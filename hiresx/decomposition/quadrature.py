@@ -7,7 +7,7 @@ seventh order there. Conserved quantities have other weights at no-slip walls, f
 round-off (kernels/wall_sums.h), with corrections up to third differences. A node that belongs to two blocks has half of
 its weight in each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from math import comb
 
@@ -51,18 +51,19 @@ def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
     return tuple((m, {kind: values[m] for kind, values in by_kind.items() if m < len(values)}) for m in first)
 
 
-def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
+def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False, even: Collection[int] = ()) -> np.ndarray:
     """Return, for every node of a face of block number `b`, what lies behind the face, as far as quadrature weights
     depend on it: NO_SLIP (a no-slip wall), PHYSICAL (another boundary), SHARED (a block that contains the same node) or
     BESIDE (a block whose nodes begin one step further). The result is an array [k, j, i] without the axis normal to the
-    face. `kept`: whether no-slip walls are distinguished from other boundaries. `decomposition`: the blocks, not
-    divided among ranks."""
+    face. `kept`: whether no-slip walls are distinguished from other boundaries. `even`: numbers of boundary patches
+    whose nodes count as SHARED. `decomposition`: the blocks, not divided among ranks."""
     block = decomposition.blocks[b]
     across = directions_along(face)
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
-    for patch in decomposition.patches:
-        if kept and patch.block == b and patch.face == face and patch.condition.kernel == "no_slip":
-            kinds[tuple(slice(*patch.range[e]) for e in across)] = NO_SLIP
+    for n, patch in enumerate(decomposition.patches):
+        no_slip = kept and patch.condition.kernel == "no_slip"
+        if patch.block == b and patch.face == face and (no_slip or n in even):
+            kinds[tuple(slice(*patch.range[e]) for e in across)] = NO_SLIP if no_slip else SHARED
     for c in decomposition.connections:
         if c.block == b and c.face == face and not c.over_a_pole:
             part = tuple(slice(*c.range[e]) for e in across)
@@ -97,17 +98,27 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
     return _weights(decomposition, b, whole_box(block.size) if box is None else box, block.active, kept)
 
 
-def face_weights(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
+def face_weights(
+    decomposition: Decomposition, b: int, face: str, kept: bool = False, even: Collection[int] = ()
+) -> np.ndarray:
     """Return the quadrature weights of the nodes of a face of block number `b`, [k, j, i] without the axis normal to
     the face. They equal the weights of `block_weights` along the face, so that fluxes and integrals balance. `kept`:
-    whether to use the weights with which the scheme conserves mass at no-slip walls. `decomposition`: the blocks, not
-    divided among ranks."""
+    whether to use the weights with which the scheme conserves mass at no-slip walls. `even`: numbers of the boundary
+    patches about which the integrand is even and the grid symmetric: the weights are half of those of the grid with its
+    mirror image. `decomposition`: the blocks, not divided among ranks."""
     block, d = decomposition.blocks[b], direction(face)
     along = [e for e in block.active if e != d]
-    return _weights(decomposition, b, face_range(face, block.size), along, kept).squeeze(2 - d)
+    return _weights(decomposition, b, face_range(face, block.size), along, kept, even).squeeze(2 - d)
 
 
-def _weights(decomposition: Decomposition, b: int, box: Range, directions: Sequence[int], kept: bool) -> np.ndarray:
+def _weights(
+    decomposition: Decomposition,
+    b: int,
+    box: Range,
+    directions: Sequence[int],
+    kept: bool,
+    even: Collection[int] = (),
+) -> np.ndarray:
     """Return the weights (nk, nj, ni) of the nodes `box` of a block in sums along some directions."""
     block = decomposition.blocks[b]
     shape = tuple(hi - lo for lo, hi in reversed(box))
@@ -116,7 +127,7 @@ def _weights(decomposition: Decomposition, b: int, box: Range, directions: Seque
         along = np.moveaxis(np.ones(shape), 2 - d, 0)
         across = tuple(slice(*box[e]) for e in (2, 1, 0) if e != d)
         for face in (FACES[2 * d], FACES[2 * d + 1]):
-            kinds = ends(decomposition, b, face, kept)[across]
+            kinds = ends(decomposition, b, face, kept, even)[across]
             for m, change in changes(block.size[d]):
                 # from the first node forwards, or from the last one backwards
                 at = (m if side(face) < 0 else block.size[d] - 1 - m) - box[d][0]

@@ -10,24 +10,32 @@ from hiresx.grid.blocks import direction
 from hiresx.grid.connections import Connection
 
 
-def repeated_nodes(sizes: Sequence[tuple[int, int, int]], connections: Sequence[Connection]) -> list[np.ndarray]:
-    """Return, for each block, the nodes that coincide with a node of an earlier block, or with an earlier node of the
-    same block, so that sums over a grid count each position once. The result holds sorted indexes into the flattened
-    arrays [k, j, i]. `sizes`: (ni, nj, nk) of the blocks. Nodes coincide across connections, including periodic ones,
-    for which both sides contain the nodes of the face."""
+def of_blocks(nodes: np.ndarray, starts: np.ndarray) -> list[np.ndarray]:
+    """Return for each block those of `nodes` (n,) that it contains, as indexes into its flattened arrays [k, j, i].
+    `nodes`, `starts`: numbers as those that `coincident_nodes` returns."""
+    return [nodes[(nodes >= lo) & (nodes < hi)] - lo for lo, hi in pairwise(starts)]
+
+
+def coincident_nodes(
+    sizes: Sequence[tuple[int, int, int]], connections: Sequence[Connection]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the n nodes of a grid that coincide with others, so that sums over a grid can count each position once.
+    Nodes coincide across connections, including periodic ones, for which both sides contain the nodes of the face.
+    `sizes`: (ni, nj, nk) of the blocks. The result consists of three arrays:
+
+    - the sorted numbers (n,) of these nodes, which count the flattened arrays [k, j, i] of one block after the other;
+    - for each of them the position (n,) in this array of the first node that coincides with it, which may be itself;
+    - the number of the first node of each block, and the number of all nodes: (blocks + 1,)."""
     starts = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in sizes)])
     pairs = [_pairs(c, sizes, starts) for c in connections if not c.over_a_pole]
-    if not pairs:
-        return [np.empty(0, np.int64) for _ in sizes]
-    nodes, at = np.unique(np.concatenate(pairs, axis=1), return_inverse=True)
+    nodes, at = np.unique(np.concatenate([np.empty((2, 0), np.int64), *pairs], axis=1), return_inverse=True)
     one, other = at.reshape(2, -1)
     first, before = np.arange(len(nodes)), None
     while before is None or (first != before).any():
         before = first.copy()
         np.minimum.at(first, one, before[other])
         np.minimum.at(first, other, before[one])
-    found = nodes[first != np.arange(len(nodes))]
-    return [found[(found >= lo) & (found < hi)] - lo for lo, hi in pairwise(starts)]
+    return nodes, first, starts
 
 
 def _pairs(c: Connection, sizes: Sequence[tuple[int, int, int]], starts: np.ndarray) -> np.ndarray:

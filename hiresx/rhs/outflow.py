@@ -6,7 +6,7 @@ matter.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,13 +14,15 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.boundaries import CharacteristicOutflow, PressureOutflow
 from hiresx.decomposition import Decomposition, Patch
-from hiresx.decomposition.oblique_walls import normal_of
+from hiresx.decomposition.oblique_walls import mirroring_planes, nearness, normal_of, planes_of_symmetry
 from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import direction, in_face, intersection, side, slices
-from hiresx.grid.shared_nodes import repeated_nodes
+from hiresx.grid.connections import Connection
+from hiresx.grid.motions import Motion
+from hiresx.grid.shared_nodes import coincident_nodes, of_blocks
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.mpi.communicator import Communicator
 
@@ -33,26 +35,56 @@ THREADS, LANES = 4096, 64
 OF_PRESSURE, OF_MASS_FLUX = 1, 2
 # Poinsot & Lele's sigma where a case gives no relaxation, and how much larger it is at a `pressure-outflow`.
 SIGMA, STRONGER = 0.05, 10
+# A direction that is not normal to the translation of a period, along which the ends of periods are compared.
+UPWARDS = np.sqrt([1.0, 2.0, 3.0])
 
 
-def radius(grid: Grid) -> float:
-    """Return the largest distance, in units of the length scale L, of a node of `grid` from the mean position of all
-    nodes. Of nodes that coincide, also across a periodic connection, only the first one counts."""
-    repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
+def radius(blocks: Sequence[Block], connections: Sequence[Connection], planes: Sequence[Motion] = ()) -> float:
+    """Return the largest distance, in units of the length scale L, of a node of `blocks` from the mean position of all
+    nodes. `connections`: those between the blocks, including periodic ones; connections to other blocks are ignored.
+    `planes`: the reflections about the planes of symmetry, in which the mirror images of the nodes count, too.
+
+    Of nodes that coincide, also across a periodic connection, only one counts. Of the nodes at the two ends of periods
+    these are all at the lower ends or all at the upper ends, whichever gives the larger distance. The result therefore
+    depends neither on index directions nor on the division into blocks."""
+    between = [c for c in connections if max(c.block, c.donor) < len(blocks)]
+    nodes, first, starts = coincident_nodes([b.size for b in blocks], between)
+    height = np.empty(len(nodes))
+    for block, lo, hi in zip(blocks, starts, starts[1:], strict=False):
+        own = (nodes >= lo) & (nodes < hi)
+        k, j, i = np.unravel_index(nodes[own] - lo, block.size[::-1])
+        height[own] = UPWARDS @ block.node(i, j, k)
+    unused = []
+    for order in (np.lexsort((height, first)), np.lexsort((-height, first))):
+        unused.append(np.sort(nodes[order[np.diff(first[order], prepend=-1) == 0]]))
+    some = unused[:1] if np.array_equal(unused[0], unused[1]) else unused
+    return max(_radius(blocks, planes, of_blocks(numbers, starts)) for numbers in some)
+
+
+def _radius(blocks: Sequence[Block], planes: Sequence[Motion], unused: Sequence[np.ndarray]) -> float:
+    """Return `radius` without the nodes `unused`, for each block sorted indexes into its flattened arrays."""
 
     def nodes_once() -> Iterator[np.ndarray]:
-        for block, twice in zip(grid.blocks, repeated, strict=True):
+        for block, without in zip(blocks, unused, strict=True):
             first = 0
             for nodes in _nodes_of(block):
                 last = first + nodes.shape[1]
-                yield np.delete(nodes, twice[(twice >= first) & (twice < last)] - first, axis=1)
+                yield np.delete(nodes, without[(without >= first) & (without < last)] - first, axis=1)
                 first = last
 
-    total, count = np.zeros(3), 0
+    total, count = np.zeros(3), 0.0
+    near = [2 * nearness(block) for block in blocks]
     for nodes in nodes_once():
-        total, count = total + nodes.sum(axis=1), count + nodes.shape[1]
-    centre = total[:, None] / count
-    return max(float(np.linalg.norm(nodes - centre, axis=0).max(initial=0.0)) for nodes in nodes_once())
+        # A node in a plane is its own image.
+        share = np.ones(nodes.shape[1])
+        for plane in planes:
+            share[np.abs(plane(nodes) - nodes).max(axis=0) <= max(near)] /= 2
+        total, count = total + (nodes * share).sum(axis=1), count + share.sum()
+    centre = total / count
+    if planes:  # the centre of the grid with its images is where all reflections leave it
+        turned = np.concatenate([np.eye(3) - np.array(plane.rotation) for plane in planes])
+        centre += np.linalg.pinv(turned) @ (np.concatenate([plane.translation for plane in planes]) - turned @ centre)
+    return max(float(np.linalg.norm(nodes - centre[:, None], axis=0).max(initial=0.0)) for nodes in nodes_once())
 
 
 def _nodes_of(block: Block) -> Iterator[np.ndarray]:
@@ -93,8 +125,9 @@ class Outflow:
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_first_of_face(whole, places), np.int32)
         along = _along_symmetry(whole, places, self._faces)
+        even = mirroring_planes(whole)
         # Both are the same however the grid is turned.
-        firmness = 1 / radius(grid)
+        firmness = 1 / radius(grid.blocks, whole.connections, planes_of_symmetry(whole))
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
@@ -135,7 +168,7 @@ class Outflow:
                 "nodes": np.concatenate(own),
             }
             on_device = {name: backend.to_device(np.asarray(values, np.int32)) for name, values in lists.items()}
-            shares = np.concatenate([_shares(state, p, whole) for p in patches])
+            shares = np.concatenate([_shares(state, p, whole, even) for p in patches])
             of_patches = {"shares": shares, "along": along[[number[p.place] for p in patches]]}
             on_device |= {name: backend.to_device(values.astype(given.dtype)) for name, values in of_patches.items()}
             to, extent = partial[row : row + len(patches)], (threads, len(patches), 1)
@@ -254,11 +287,12 @@ def _nodes(state: BlockState, patch: Patch) -> np.ndarray:
     return found
 
 
-def _shares(state: BlockState, patch: Patch, whole: Decomposition) -> np.ndarray:
-    """Quadrature weights of `_nodes` in integrals over the face, times the radius in axisymmetric flow."""
+def _shares(state: BlockState, patch: Patch, whole: Decomposition, even: Collection[int]) -> np.ndarray:
+    """Quadrature weights of `_nodes` in integrals over the face, times the radius in axisymmetric flow. `even`: the
+    patches in planes of symmetry behind which the grid is the mirror image."""
     d, first = direction(patch.face), state.part.first
     range_ = triple((lo + m, hi + m) for (lo, hi), m in zip(patch.range, first, strict=True))
-    weights = face_weights(whole, state.part.whole, patch.face, kept=True)[in_face(patch.face, range_)]
+    weights = face_weights(whole, state.part.whole, patch.face, kept=True, even=even)[in_face(patch.face, range_)]
     shares: np.ndarray = np.expand_dims(weights, 2 - d)
     if whole.axisymmetric:
         shares = shares * np.abs(whole.blocks[state.part.whole].y[slices(range_)])

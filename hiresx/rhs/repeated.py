@@ -1,28 +1,33 @@
 """The ghosts of a field that a term computes, behind physical faces: they repeat the nodes of the face, or mirror the
 nodes inside."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from hiresx.decomposition.patches import Patch
 from hiresx.device.fields import declared_field
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.grid.blocks import direction
-from hiresx.rhs.inviscid import face_nodes
+from hiresx.grid.blocks import direction, side
 
 
-def repeat_at_faces(program: Program, state: BlockState, name: str, patches: Sequence[Patch]) -> Iterator[Call]:
+def repeat_at_faces(
+    program: Program, state: BlockState, name: str, patches: Sequence[Patch], planes: Collection[int] = ()
+) -> Iterator[Call]:
     """Yield the kernel launches that fill the ghost layers of the field `name` of the block `state` behind its physical
     faces. The ghost nodes get the values of the nodes on the face, or of the mirrored nodes if the field declares this
-    (`Field.mirrored`). `patches`: the boundary patches of all blocks. A face may have patches only in part; the later
-    exchange between blocks overwrites the ghost nodes behind the rest of it."""
-    array = state.array(name)
-    for face in sorted({patch.face for patch in patches if patch.block == state.index}):
-        d = direction(face)
-        if d in state.active:
-            (n1, n2, _), place = face_nodes(state, face)
-            extent = (n1, n2, state.halo[d])
+    (`Field.mirrored`). They also get those of the mirrored nodes behind planes of symmetry, except for a tensor.
+    `patches`: the boundary patches of all blocks. `planes`: the numbers of those in planes of symmetry whose ghosts are
+    mirror images of nodes."""
+    array, field = state.array(name), declared_field(name)
+    for patch in patches:
+        d = direction(patch.face)
+        if patch.block == state.index and d in state.active:
+            along = [e for e in range(3) if e != d]
+            n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in along)
+            first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
+            place = {f"s{n}": state.strides[e] for n, e in enumerate(along, 1)} | {"o": state.origin + first}
+            mirrored = field.mirrored or (patch.place in planes and name != "strain")
             yield program.call(
-                "repeat_at_face", extent, **place, sv=state.variable_stride, variables=len(array),
-                mirrored=int(declared_field(name).mirrored), field=array,
+                "repeat_at_face", (n1, n2, state.halo[d]), **place, sn=-side(patch.face) * state.strides[d],
+                sv=state.variable_stride, variables=len(array), mirrored=int(mirrored), field=array,
             )  # fmt: skip

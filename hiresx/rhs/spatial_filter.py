@@ -61,8 +61,8 @@ def filter_calls(
 ) -> list[list[Call]]:
     """Return the kernel launches that apply the explicit filter to the blocks `states`, as two lists of independent
     launches: the first compute the changes, the second add them to the state. With the hybrid scheme they read the
-    shock sensor of the last stage, whose ghost layers must be filled. `patches`: the boundary patches of these
-    blocks."""
+    shock sensor of the last stage, whose ghost layers must be filled. `patches`: the boundary patches of these blocks
+    at which the filter ends."""
     assert case.filter is not None
     changes, sums = [], []
     for state in states:

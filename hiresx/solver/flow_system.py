@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.decomposition.oblique_walls import mirroring_planes
 from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.interface import Call
 from hiresx.equations.gas import alive
@@ -99,12 +100,15 @@ class FlowSystem(System):
 
     def _filter_tasks(self, case: Case, last: int) -> list[Task]:
         """Return the task that filters the state after the stage `last` and exchanges it again, if the case has a
-        filter. Nodes on physical faces do not change."""
+        filter. Nodes on physical faces do not change, except on planes of symmetry whose ghosts are mirror images."""
         blocks, ghosts, given = self._blocks, self._ghosts, case.filter
         if given is None:
             return []
-        calls = filter_calls(case, blocks.backend, blocks.program, blocks.states, blocks.cut.patches)
-        launch = blocks.program.prepare(calls)
+        crossed = mirroring_planes(blocks.decomposition)
+        ends = [patch for patch in blocks.cut.patches if patch.place not in crossed]
+        calls = filter_calls(case, blocks.backend, blocks.program, blocks.states, ends)
+        images = [call for c in self._conditions.all if c.patch.place in crossed for call in c.calls("ghost")]
+        launch = blocks.program.prepare([images, *calls])
 
         def filter_state(stage: int) -> None:
             if stage == last and (self._steps + 1) % given.every == 0:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from hiresx.case import Case
+from hiresx.decomposition.oblique_walls import mirroring_planes
 from hiresx.device.batches import LARGE
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
@@ -224,7 +225,8 @@ class Terms:
         """Return the steps that fill the ghosts of a field that a term has computed."""
         ghosts, program = self._ghosts, self._blocks.program
         states, patches = self._blocks.states, self._blocks.cut.patches
-        calls = [call for state in states for call in repeat_at_faces(program, state, name, patches)]
+        planes = mirroring_planes(self._blocks.decomposition)
+        calls = [call for state in states for call in repeat_at_faces(program, state, name, patches, planes)]
         mirrored = [call for c in self._conditions.all if name == ENTROPIC_STRESS for call in c.calls("stress")]
         repeated = program.prepare([calls, mirrored])
         send: Task = ("exchange", lambda stage: ghosts.send_field(name))

@@ -10,7 +10,7 @@ from command_line import command
 
 from hiresx import Case, HiresxError, load
 from hiresx.base.notify import notifications_to
-from hiresx.cli.check_inflow import notes_of_characteristic_inflows
+from hiresx.cli.check_inflow import notes_of_characteristic_inflows, notes_of_mass_flows
 from hiresx.cli.check_levels import computed_grid
 from hiresx.cli.grid_checks import check_grid
 from hiresx.decomposition import decompose, levels
@@ -252,6 +252,24 @@ def test_a_state_that_does_not_enter_slower_than_sound_is_remarked(nodes, across
     sheared = replace(block, x=block.x - np.tan(np.pi / 6) * block.y)
     found = list(notes_of_characteristic_inflows(case, decompose(case, replace(grid, blocks=[sheared]))))
     assert len(found) == (said is not None) and all(words in found[0] for words in said or ())
+
+
+@pytest.mark.parametrize(("reynolds", "given", "remarked"), [
+    (400.0, {"mass_flux": 0.1}, True),
+    (400.0, {"mass_flux": 0.1, "relaxation": 5.0}, False),
+    (400.0, {"pressure": 0.7}, False),
+    (None, {"mass_flux": 0.1}, False),
+])  # fmt: skip
+def test_a_mass_flow_that_friction_changes_is_remarked(reynolds, given, remarked):
+    case = Case.from_dict({
+        "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
+        "gas": {"reynolds": reynolds},
+        "time": {"steps": 1},
+        "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+        "boundary": [{"faces": ["imax"], "type": "pressure-outflow", **given}, {"faces": "all", "type": "slip-wall"}],
+    })  # fmt: skip
+    found = list(notes_of_mass_flows(case))
+    assert len(found) == remarked and all(words.startswith("boundary.0 (pressure-outflow): ") for words in found)
 
 
 @pytest.mark.parametrize(("speed", "remarked"), [(0.24, False), (1.2, True)])
