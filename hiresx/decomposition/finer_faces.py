@@ -2,11 +2,12 @@
 
 A node of a finer level coincides with a node of the coarser level, or lies halfway between two or four of them. A node
 halfway between a boundary condition and a connection belongs to the connection, so that a wall ends with the same node
-on both levels. Likewise a no-slip wall ends with its last node where another condition begins. Between two conditions
+on both levels. Likewise a no-slip wall ends with its last node where another condition begins. Along the edge of a step
+between walls, only nodes of the edge itself belong to the connection there. Between two conditions
 of one kind, and between two connections, the node belongs to the one with the lower index.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,14 +35,20 @@ def finer_range(range_: Range, face: str, size: Size, before: bool = False) -> R
 
 
 def finer_ranges(
-    connections: "Sequence[Connection]", patches: "Sequence[Patch]", sizes: Sequence[Size]
+    connections: "Sequence[Connection]",
+    patches: "Sequence[Patch]",
+    sizes: Sequence[Size],
+    edges: "Container[tuple[int, str, Range]]" = (),
 ) -> tuple[list[list[Range]], list[list[Range]]]:
     """Return which face nodes of a finer level of refinement belong to each of the `connections` and to each of the
     boundary `patches` of the next coarser level: two lists of lists of half-open index ranges. `sizes`: (ni, nj, nk) of
-    the blocks on the finer level. An entry has several ranges if its nodes do not form one range."""
+    the blocks on the finer level. `edges`: the block, face and range of each connection along the edge of a step
+    between walls, which has no nodes halfway to others. An entry has several ranges if its nodes do not form one range.
+    """
     both: list[Connection | Patch] = [*connections, *patches]
     found: list[list[Range]] = [[finer_range(of.range, of.face, sizes[of.block])] for of in both]
-    rank = [0] * len(connections) + [2 if p.condition.kernel == "no_slip" else 1 for p in patches]
+    rank = [3 if (c.block, c.face, c.range) in edges else 0 for c in connections]
+    rank += [2 if p.condition.kernel == "no_slip" else 1 for p in patches]
     on_face: dict[tuple[int, str], list[int]] = {}
     for n, of in enumerate(both):
         on_face.setdefault((of.block, of.face), []).append(n)

@@ -167,10 +167,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     _check_touching(grid, placed, conditions)
     connections, placed = walls_over_connections(grid.blocks, *ends.given_to_walls(placed))
 
-    edges: list[PlacedCondition] = []
-    if getattr(case, "refine", None) is None:  # boxes of finer grid divide walls and connections between nodes
-        connections, placed, edges = connected_over_steps(grid.blocks, connections, placed)
-
+    connections, placed, edges = connected_over_steps(grid.blocks, connections, placed)
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
     for b, face, range_, condition in walls_over_seams(grid.blocks, connections, placed):

@@ -9,8 +9,9 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.case.boundaries import Condition, ModelledWall, NoSlipWall, SlipWall
-from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, side
+from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, layer, side
 from hiresx.grid.connections import Connection
+from hiresx.grid.orientation import opposite
 
 # block, face, nodes, condition
 PlacedCondition = tuple[int, str, Range, Condition]
@@ -99,37 +100,55 @@ def _claims(
 def connected_over_steps(
     blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
 ) -> tuple[list[Connection], list[PlacedCondition], list[PlacedCondition]]:
-    """Connect two blocks along the edge of a step. There slip walls of both meet, and a third block is connected to
-    both blocks. With the connection all three blocks have the same ghosts at the edge, so that their copies of its
-    nodes have the same flow. Returns the connections with the new ones, the conditions without the nodes on such edges,
-    and the conditions that these nodes had. `placed`: the conditions, each as (block number, face, half-open index
-    ranges, condition)."""
-    made, left, taken = list[Connection](), list[PlacedCondition](), list[PlacedCondition]()
+    """Connect blocks along the edge of a step. There slip walls of two blocks meet, which are connected to each other
+    or both to a third block. With the connection all blocks have the same ghosts at the edge, so that their copies of
+    its nodes have the same flow. Returns the connections with the new ones, the conditions without the nodes on such
+    edges, and the conditions that these nodes had. `placed`: the conditions, each as (block number, face, half-open
+    index ranges, condition)."""
+    made = [c for wall in placed if _slips(wall[3]) for c in _over_step(blocks, connections, placed, wall)]
+    left, taken = list[PlacedCondition](), list[PlacedCondition]()
     for b, face, range_, condition in placed:
         parts = [range_]
-        for c, nodes in _ends(blocks, connections, (b, face, range_, condition)) if _slips(condition) else ():
-            own, line = same_face(face, c, nodes), _box(c.donors(nodes))
-            for behind in connections:
-                if (behind.block, behind.face) != (c.donor, own) or intersection(behind.range, line) != line:
-                    continue
-                there = _box(behind.donors(c.donors(nodes)))
-                if not any(
-                    n == behind.donor and _slips(w) and intersection(r, there) == there for n, _, r, w in placed
-                ):
-                    continue
-                edge, motion = _box(nodes), behind.motion.then(c.motion)
-                matrix, offset = np.array(behind.matrix), np.array(behind.offset)
-                turn = (matrix @ np.array(c.matrix)).tolist()
-                made.append(
-                    Connection(
-                        b, face, edge, behind.donor, (triple(turn[0]), triple(turn[1]), triple(turn[2])),
-                        triple((matrix @ np.array(c.offset) + offset).tolist()), motion.translation, motion.rotation,
-                    )
-                )  # fmt: skip
-                taken.append((b, face, edge, condition))
-                parts = [rest for part in parts for rest in _outside(part, edge)]
+        for edge in made if _slips(condition) else ():
+            if (edge.block, edge.face) == (b, face) and (held := intersection(range_, edge.range)) is not None:
+                taken.append((b, face, held, condition))
+                parts = [rest for part in parts for rest in _outside(part, held)]
         left += [(b, face, part, condition) for part in parts]
     return [*connections, *made], left, taken
+
+
+def _over_step(
+    blocks: Sequence[Block],
+    connections: Sequence[Connection],
+    placed: Sequence[PlacedCondition],
+    wall: PlacedCondition,
+) -> Iterator[Connection]:
+    """Yield the new connections along edges of steps at the ends of a slip wall."""
+    b, face, _, _ = wall
+
+    def at_wall(block: int, face: str | None, line: Range) -> bool:
+        return any(
+            n == block and face in (None, f) and _slips(w) and intersection(r, line) == line for n, f, r, w in placed
+        )
+
+    for c, nodes in _ends(blocks, connections, wall):
+        edge, line, own = _box(nodes), _box(c.donors(nodes)), same_face(face, c, nodes)
+        if line[direction(own)] != layer(own, blocks[c.donor].size):  # the face of the neighbour has the other wall
+            if at_wall(c.donor, c.donor_face, line):
+                yield replace(c, face=face, range=edge)
+                yield replace(opposite(c, blocks), range=line)
+            continue
+        for behind in connections:
+            if (behind.block, behind.face) != (c.donor, own) or intersection(behind.range, line) != line:
+                continue
+            if at_wall(behind.donor, None, _box(behind.donors(c.donors(nodes)))):
+                motion = behind.motion.then(c.motion)
+                matrix, offset = np.array(behind.matrix), np.array(behind.offset)
+                turn = (matrix @ np.array(c.matrix)).tolist()
+                yield Connection(
+                    b, face, edge, behind.donor, (triple(turn[0]), triple(turn[1]), triple(turn[2])),
+                    triple((matrix @ np.array(c.offset) + offset).tolist()), motion.translation, motion.rotation,
+                )  # fmt: skip
 
 
 def _slips(condition: Condition) -> bool:

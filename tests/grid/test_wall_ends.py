@@ -119,7 +119,10 @@ def test_the_edge_of_a_step_belongs_to_the_wall(tmp_path):
     wanted = divided(tmp_path, True, floor, {"faces": "all", "range": "step"})
     found = divided(tmp_path, False, floor, {"block": "block-2", "faces": ["imin"], "range": {"j": [0, 8]}})
     assert parts_of(found) == parts_of(wanted)
-    assert found.patches[1].range[1] == (0, 9)
+    assert [(e.block, e.face, e.range[:2]) for e in found.step_edges] == [
+        (0, "jmin", ((8, 9), (0, 1))),
+        (1, "imin", ((0, 1), (8, 9))),
+    ]
 
 
 @pytest.mark.parametrize("wall, corner", [("no-slip-wall", ["imin", "jmin"]), ("slip-wall", [])])
