@@ -115,25 +115,25 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
         )
         for b, block in enumerate(coarse.blocks)
     )
-    edges = {(edge.block, edge.face, edge.range): edge for edge in coarse.step_edges}
-    of_connections, of_patches = finer_ranges(coarse.connections, coarse.patches, sizes, edges)
-    connections, step_edges = list[Connection](), list[Patch]()
-    for c, ranges in zip(coarse.connections, of_connections, strict=True):
-        connections += [replace(c, range=range_, offset=triple(2 * o for o in c.offset)) for range_ in ranges]
-        if (c.block, c.face, c.range) in edges:
-            step_edges += [replace(edges[c.block, c.face, c.range], range=range_) for range_ in ranges]
-    patches = tuple(
-        replace(p, range=range_) for p, ranges in zip(coarse.patches, of_patches, strict=True) for range_ in ranges
+    of_connections, of_patches, of_edges = finer_ranges(coarse.connections, coarse.patches, coarse.step_edges, sizes)
+    connections = tuple(
+        replace(c, range=range_, offset=triple(2 * o for o in c.offset))
+        for c, ranges in zip(coarse.connections, of_connections, strict=True)
+        for range_ in ranges
+    )
+    patches, step_edges = (
+        tuple(replace(p, range=range_) for p, ranges in zip(those, found, strict=True) for range_ in ranges)
+        for those, found in ((coarse.patches, of_patches), (coarse.step_edges, of_edges))
     )
     _check_donors(blocks, connections, coarse.stencil.halo)
     parts = tuple(Part(b, whole_box(size)) for b, size in enumerate(sizes))
     return replace(
         coarse,
         blocks=blocks,
-        connections=tuple(connections),
+        connections=connections,
         patches=patches,
         parts=parts,
-        step_edges=tuple(step_edges),
+        step_edges=step_edges,
     )
 
 

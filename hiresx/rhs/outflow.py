@@ -93,8 +93,8 @@ class Outflow:
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_first_of_face(whole, places), np.int32)
         along = _along_symmetry(whole, places, self._faces)
-        # Both are the same however the grid is turned.
-        firmness = 1 / radius(grid)
+        # Both are the same however the grid is turned and refined.
+        firmness = 1 / radius(Grid(grid.blocks[: len(whole.grid_blocks)], grid.connections))
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):

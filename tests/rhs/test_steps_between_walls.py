@@ -1,4 +1,4 @@
-"""The edge of a step between slip walls: two or three blocks have copies of its nodes."""
+"""The edge of a step between walls: two or three blocks have copies of its nodes."""
 
 import numpy as np
 import pytest
@@ -20,12 +20,16 @@ SLIP = {"type": "slip-wall"}
 FINER = {"refine": {"tile": 8, "region": [{"x": [-0.2, 0.2], "y": [-0.2, 0.2]}]}}
 
 
-def step(steps=30, depth=1, where="cpu", comm=None, out=None, one_block=None, **tables):
+WARM = {"wall": {"type": "no-slip-wall", "temperature": 1.1, "velocity": [0.1, 0.0, 0.0]}, "gas": {"reynolds": 200.0}}
+ADIABATIC = {"wall": {"type": "no-slip-wall"}, "gas": {"reynolds": 200.0}}
+
+
+def step(steps=30, depth=1, where="cpu", comm=None, out=None, one_block=None, wall=SLIP, **tables):
     """A stream of Mach 0.3 that begins at once over a step; with `depth` nodes along the edge. `one_block`: "down", the
     blocks behind the step are one block; "along", those above it are."""
     case = {
         "grid": {
-            "generator": "backward-step", "spacing": 0.1, "upstream": 0.8, "length": 1.0, "height": 0.8, "depth": 0.8,
+            "generator": "backward-step", "spacing": 0.1, "upstream": 0.8, "length": 0.8, "height": 0.8, "depth": 0.8,
         },
         "time": {"steps": steps, "cfl": 0.5},
         "initial": {"state": {"rho": 1.0, "u": 0.3, "p": P}},
@@ -33,12 +37,14 @@ def step(steps=30, depth=1, where="cpu", comm=None, out=None, one_block=None, **
             {"type": "characteristic-outflow", "faces": ["imin"], "range": "inlet", "pressure": P},
             {"type": "characteristic-outflow", "faces": ["imax"], "range": "outlet", "pressure": P},
             {"type": "periodic", "faces": ["kmin", "kmax"]},
-            SLIP | {"faces": "all"},
+            wall | {"faces": "all"},
         ],
     }  # fmt: skip
     if depth == 1:
         del case["boundary"][2]
     case = Case.from_dict(case | tables)
+    if depth == 1 and one_block is None:
+        return Simulation(case, where, comm=comm, out=out)
     grid = build(case.grid)
     if one_block:
         grid = of_two_blocks(*grid.blocks, one_block)
@@ -83,9 +89,25 @@ def test_copies_of_the_edge_are_equal(depth):
         np.testing.assert_allclose(own, other, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("depth", [1, 9], ids=["2-D", "3-D"])
-def test_copies_of_the_edge_are_equal_on_all_levels(depth):
-    run = step(10, depth=depth, **FINER)
+@pytest.mark.parametrize("walls", [WARM, ADIABATIC], ids=["warm", "adiabatic"])
+def test_copies_of_the_edge_between_no_slip_walls_are_equal(walls):
+    """They differed by 0.2 in p, and those of nodes beside it by 0.02."""
+    runs = [step(10, one_block=which, **walls) for which in (None, "down", "along")]
+    for run in runs:
+        run.run(progress=False)
+    expected, *others = map(flow, runs)
+    (state, *_) = expected[0.0, 0.0, 0.0]
+    np.testing.assert_allclose(state[1], walls["wall"].get("velocity", [0.0])[0], atol=1e-15)
+    for found in (expected, *others):
+        for place, states in found.items():
+            np.testing.assert_allclose(states, [expected[place][0]] * len(states), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("depth", "walls"), [(1, {}), (9, {}), (1, ADIABATIC)], ids=["2-D", "3-D", "2-D and no-slip walls"]
+)
+def test_copies_of_the_edge_are_equal_on_all_levels(depth, walls):
+    run = step(10, depth=depth, **walls, **FINER)
     run.run(progress=False)
     found = flow(run)
     for k in range(depth):
@@ -122,6 +144,11 @@ def test_forces_reach_to_the_edge(tables):
         assert found[name] == pytest.approx(length * P, rel=1e-12)
 
 
+def with_friction(**options):
+    return step(20, **ADIABATIC, **options)
+
+
 @pytest.mark.slow
-def test_plans_ranks_backends_and_restart(tmp_path):
-    same_everywhere(step, tmp_path / "run", 20, ("decomposed", "compact"))
+@pytest.mark.parametrize("make", [step, with_friction])
+def test_plans_ranks_backends_and_restart(make, tmp_path):
+    same_everywhere(make, tmp_path / "run", 10, ("decomposed", "compact"))
