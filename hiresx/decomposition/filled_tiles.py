@@ -42,7 +42,8 @@ def _fill_tiles(
     fewest = min(map(len, boxes))
     for order, own in zip(orders, boxes, strict=True):
         if len(own) == fewest > 1:
-            found.transpose(order)[...] |= _filled(*(a.transpose(order) for a in (nodes, taken, allowed)), own)
+            turned = (some.transpose(order) for some in (nodes, taken, allowed))
+            found.transpose(order)[...] |= _filled(own, *turned)
     return found
 
 
@@ -52,7 +53,7 @@ def _boxes(taken: np.ndarray) -> np.ndarray:
     return np.array([*joined_boxes(places, taken)], np.int64).reshape(-1, 3, 2)
 
 
-def _filled(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+def _filled(boxes: np.ndarray, nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Return the mask `taken` of tiles, which `boxes` cover, with added tiles. `nodes`: the nodes of each tile."""
     for _ in range(PASSES):
         made = _join_boxes(nodes, taken, allowed, boxes)

@@ -61,9 +61,9 @@ def finer_ranges(
             made = _divide_nodes(face, sizes[b], [(rank[n], both[n].range) for n in some])
             for n, ranges in zip(some, made, strict=True):
                 found[n] = ranges
-    held = dict(zip([*edges, *own], found, strict=True))
-    ranges = [held[n] for n in range(len(all_patches))]
-    return found[: len(connections)], ranges[: len(patches)], ranges[len(patches) :]
+    of_place = dict(zip([*edges, *own], found, strict=True))
+    of_all = [of_place[n] for n in range(len(all_patches))]
+    return found[: len(connections)], of_all[: len(patches)], of_all[len(patches) :]
 
 
 def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:

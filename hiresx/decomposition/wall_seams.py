@@ -113,8 +113,8 @@ def connected_over_steps(
             if between is not None and wall[3].kernel == _NO_SLIP and all(one[::2] != between[::2] for one in taken):
                 taken.append(between)
                 n, behind = next((n, c) for n, c in enumerate(kept) if _holds(c, between))
-                parts = between[2], *_without(behind.range, between[2])
-                kept[n : n + 1] = [replace(behind, range=part) for part in parts]
+                pieces = between[2], *_without(behind.range, between[2])
+                kept[n : n + 1] = [replace(behind, range=piece) for piece in pieces]
     for b, face, range_, condition in placed:
         parts = [range_]
         for edge in made:
