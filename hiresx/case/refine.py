@@ -93,9 +93,8 @@ class Refine(Table):
     symmetric: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
         (),
         description="directions of the grid along which the tiles of each block are symmetric to its middle, "
-        "for flows with this symmetry. If the flow is also symmetric to the exchange of two of "
-        "these directions, so are the tiles. If tiles of a direction have different numbers of "
-        "nodes, the larger one is then in the middle",
+        "for flows with this symmetry. If tiles of a direction have different numbers of nodes, the "
+        "larger one is then in the middle",
     )
     conservative: bool = Field(
         False,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import permutations
 
 import numpy as np
 
@@ -20,7 +21,11 @@ def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.
     bounding box of two boxes. Together the added tiles have fewer nodes than a fixed number (`BLOCK`) times the
     decrease of the number of boxes. All masks are boolean [k, j, i], with one entry for each possible tile. `taken`:
     the tiles that must exist. `allowed`: the tiles that may exist. `lattice`: three lists, along i, j and k, of the
-    node indexes at which tiles begin and end."""
+    node indexes at which tiles begin and end.
+
+    Boxes depend on the order in which they extend along the directions (`joined_boxes`). The order with the fewest
+    boxes is taken. If several orders have the fewest, the tiles that any of them adds are added. The result therefore
+    does not depend on which direction is called i, j or k."""
     # Between two evaluations of the criterion few levels change.
     ends = tuple(tuple(along) for along in lattice)
     return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
@@ -31,11 +36,28 @@ def _fill_tiles(
     lattice: tuple[tuple[int, ...], ...], shape: tuple[int, ...], tiles: bytes, may_be: bytes
 ) -> np.ndarray:
     taken, allowed = (np.frombuffer(some, bool).reshape(shape) for some in (tiles, may_be))
-    places, nodes = [range(n + 1) for n in reversed(taken.shape)], nodes_of_tiles(lattice)
-    boxes = np.array([*joined_boxes(places, taken)], np.int64).reshape(-1, 3, 2)
-    for _ in range(PASSES if len(boxes) > 1 else 0):
+    nodes, found = nodes_of_tiles(lattice), taken.copy()
+    orders = [order for order in permutations(range(3)) if all(shape[a] > 1 or order[a] == a for a in range(3))]
+    boxes = [_boxes(taken.transpose(order)) for order in orders]
+    fewest = min(map(len, boxes))
+    for order, own in zip(orders, boxes, strict=True):
+        if len(own) == fewest > 1:
+            turned = (some.transpose(order) for some in (nodes, taken, allowed))
+            found.transpose(order)[...] |= _filled(own, *turned)
+    return found
+
+
+def _boxes(taken: np.ndarray) -> np.ndarray:
+    """Return the boxes (n, 3, 2) that cover the tiles `taken` [k, j, i], as half-open ranges of tiles along i, j, k."""
+    places = [range(n + 1) for n in reversed(taken.shape)]
+    return np.array([*joined_boxes(places, taken)], np.int64).reshape(-1, 3, 2)
+
+
+def _filled(boxes: np.ndarray, nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Return the mask `taken` of tiles, which `boxes` cover, with added tiles. `nodes`: the nodes of each tile."""
+    for _ in range(PASSES):
         made = _join_boxes(nodes, taken, allowed, boxes)
-        after = np.array([*joined_boxes(places, made)], np.int64).reshape(-1, 3, 2)
+        after = _boxes(made)
         if BLOCK * (len(boxes) - len(after)) <= nodes[made & ~taken].sum():
             break
         taken, boxes = made, after

@@ -2,7 +2,8 @@
 
 A node of a finer level coincides with a node of the coarser level, or lies halfway between two or four of them. A node
 halfway between a boundary condition and a connection belongs to the connection, so that a wall ends with the same node
-on both levels. Likewise a no-slip wall ends with its last node where another condition begins. Between two conditions
+on both levels. Likewise a no-slip wall ends with its last node where another condition begins. Along the edge of a step
+between walls, only nodes of the edge itself belong to the connection there. Between two conditions
 of one kind, and between two connections, the node belongs to the one with the lower index.
 """
 
@@ -34,14 +35,24 @@ def finer_range(range_: Range, face: str, size: Size, before: bool = False) -> R
 
 
 def finer_ranges(
-    connections: "Sequence[Connection]", patches: "Sequence[Patch]", sizes: Sequence[Size]
-) -> tuple[list[list[Range]], list[list[Range]]]:
-    """Return which face nodes of a finer level of refinement belong to each of the `connections` and to each of the
-    boundary `patches` of the next coarser level: two lists of lists of half-open index ranges. `sizes`: (ni, nj, nk) of
-    the blocks on the finer level. An entry has several ranges if its nodes do not form one range."""
-    both: list[Connection | Patch] = [*connections, *patches]
+    connections: "Sequence[Connection]",
+    patches: "Sequence[Patch]",
+    step_edges: "Sequence[Patch]",
+    sizes: Sequence[Size],
+) -> tuple[list[list[Range]], list[list[Range]], list[list[Range]]]:
+    """Return which face nodes of a finer level of refinement belong to each of the `connections`, to each of the
+    boundary `patches` and to each of the `step_edges` of the next coarser level (`Decomposition`): three lists of lists
+    of half-open index ranges. A patch that has the range of a connection is an edge of a step, too. `sizes`: (ni, nj,
+    nk) of the blocks on the finer level. An entry has several ranges if its nodes do not form one range."""
+    all_patches = [*patches, *step_edges]
+    of_patches = {(p.block, p.face, p.range): n for n, p in enumerate(all_patches)}
+    # An edge is divided with the other nodes of the face once, as a connection.
+    edges = [of_patches.get((c.block, c.face, c.range)) for c in connections]
+    own = [n for n in range(len(all_patches)) if n not in edges]
+    both: list[Connection | Patch] = [*connections, *(all_patches[n] for n in own)]
     found: list[list[Range]] = [[finer_range(of.range, of.face, sizes[of.block])] for of in both]
-    rank = [0] * len(connections) + [2 if p.condition.kernel == "no_slip" else 1 for p in patches]
+    rank = [0 if edge is None else 3 for edge in edges]
+    rank += [2 if all_patches[n].condition.kernel == "no_slip" else 1 for n in own]
     on_face: dict[tuple[int, str], list[int]] = {}
     for n, of in enumerate(both):
         on_face.setdefault((of.block, of.face), []).append(n)
@@ -50,7 +61,9 @@ def finer_ranges(
             made = _divide_nodes(face, sizes[b], [(rank[n], both[n].range) for n in some])
             for n, ranges in zip(some, made, strict=True):
                 found[n] = ranges
-    return found[: len(connections)], found[len(connections) :]
+    of_place = dict(zip([*edges, *own], found, strict=True))
+    of_all = [of_place[n] for n in range(len(all_patches))]
+    return found[: len(connections)], of_all[: len(patches)], of_all[len(patches) :]
 
 
 def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.base.arrays import Size, triple
 from hiresx.case.boundaries import PatchedFace
 from hiresx.case.refine import REFINABLE
-from hiresx.decomposition.levels import may_end, patches_of
+from hiresx.decomposition.levels import by_block, may_end
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
@@ -20,7 +20,8 @@ from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 
 @dataclass(frozen=True, eq=False)
 class LevelTiles:
-    """The blocks of one level of refinement, with their connections and boundary patches. `pieces`: for each block its
+    """The blocks of one level of refinement, with their connections and boundary patches. `step_edges`: their nodes of
+    walls on edges of steps (`Decomposition`). `pieces`: for each block its
     box of nodes, as (number of the block of the unrefined grid, half-open index ranges on this level). `first`,
     `place`: the numbers of the first of these blocks and of the first of these patches among those of all levels."""
 
@@ -30,6 +31,7 @@ class LevelTiles:
     blocks: list[Block]
     connections: list[Connection]
     patches: list[Patch]
+    step_edges: list[Patch]
 
     @classmethod
     def of(
@@ -51,7 +53,7 @@ class LevelTiles:
             *cuts(fine.blocks, pieces, halo),
             *cut_connections(fine.blocks, fine.connections, pieces, halo),
         ]
-        patches = [replace(patch, block=n) for n, patch in _physical(fine, pieces)]
+        patches, step_edges = (list(_of_tiles(fine, those, pieces)) for those in (fine.patches, fine.step_edges))
         held: list[dict[str, list[Range]]] = [{} for _ in pieces]
         parts: list[Connection | Patch] = [*joined, *patches]
         for one in parts:
@@ -60,7 +62,7 @@ class LevelTiles:
             for face, range_ in _free_faces(blocks[n], held[n]):
                 _check_end(fine, b, box, face)
                 patches.append(Patch(n, face, range_, _patched_face(face), 0))
-        return cls(pieces, 0, 0, blocks, joined, patches).behind(0, 0)
+        return cls(pieces, 0, 0, blocks, joined, patches, step_edges).behind(0, 0)
 
     def behind(self, first: int, place: int) -> "LevelTiles":
         """Return these blocks, connections and patches of a level with other numbers: blocks are numbered from `first`
@@ -75,6 +77,7 @@ class LevelTiles:
                 Patch(patch.block + more, patch.face, patch.range, patch.condition, n)
                 for n, patch in enumerate(self.patches, place)
             ],
+            step_edges=[replace(edge, block=edge.block + more) for edge in self.step_edges],
         )
 
 
@@ -87,6 +90,7 @@ def with_level(made: Decomposition, tiles: LevelTiles) -> Decomposition:
         blocks=all_blocks,
         connections=(*made.connections, *tiles.connections),
         patches=(*made.patches, *tiles.patches),
+        step_edges=(*made.step_edges, *tiles.step_edges),
         parts=(*made.parts, *(Part(b, whole_box(all_blocks[b].size)) for b in range(tiles.first, len(all_blocks)))),
     )
 
@@ -97,9 +101,9 @@ def _patched_face(face: str) -> PatchedFace:
     return PatchedFace.model_validate({"faces": (face,)})
 
 
-def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[int, Patch]]:
-    """Yield the patches of the blocks on the nodes of tiles, as patches of the tiles."""
-    of_block = patches_of(fine)
+def _of_tiles(fine: Decomposition, patches: Sequence[Patch], pieces: Sequence[Piece]) -> Iterator[Patch]:
+    """Yield the `patches` of the blocks on the nodes of tiles, as patches of the tiles."""
+    of_block = by_block(patches)
     for n, (b, box) in enumerate(pieces):
         for patch in of_block.get(b, ()):
             shared = intersection(box, patch.range)
@@ -111,7 +115,7 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
                     f'"{patch.condition.type}", which does not support refinement',
                     "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
                 )
-            yield n, replace(patch, range=within(box, shared))
+            yield replace(patch, block=n, range=within(box, shared))
 
 
 def _free_faces(block: Block, held: Mapping[str, Sequence[Range]]) -> Iterator[tuple[str, Range]]:

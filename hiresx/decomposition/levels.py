@@ -115,18 +115,26 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
         )
         for b, block in enumerate(coarse.blocks)
     )
-    of_connections, of_patches = finer_ranges(coarse.connections, coarse.patches, sizes)
+    of_connections, of_patches, of_edges = finer_ranges(coarse.connections, coarse.patches, coarse.step_edges, sizes)
     connections = tuple(
         replace(c, range=range_, offset=triple(2 * o for o in c.offset))
         for c, ranges in zip(coarse.connections, of_connections, strict=True)
         for range_ in ranges
     )
-    patches = tuple(
-        replace(p, range=range_) for p, ranges in zip(coarse.patches, of_patches, strict=True) for range_ in ranges
+    patches, step_edges = (
+        tuple(replace(p, range=range_) for p, ranges in zip(those, found, strict=True) for range_ in ranges)
+        for those, found in ((coarse.patches, of_patches), (coarse.step_edges, of_edges))
     )
     _check_donors(blocks, connections, coarse.stencil.halo)
     parts = tuple(Part(b, whole_box(size)) for b, size in enumerate(sizes))
-    return replace(coarse, blocks=blocks, connections=connections, patches=patches, parts=parts)
+    return replace(
+        coarse,
+        blocks=blocks,
+        connections=connections,
+        patches=patches,
+        parts=parts,
+        step_edges=step_edges,
+    )
 
 
 def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
@@ -295,10 +303,10 @@ def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
     return joins_itself and plain and layout_of(connection, blocks) == "offset"
 
 
-def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:
-    """Return the boundary patches of `fine` as a dictionary from the number of a block to its patches. Blocks without
-    patches are left out."""
+def by_block(patches: Sequence[Patch]) -> dict[int, list[Patch]]:
+    """Return boundary patches as a dictionary from the number of a block to its patches. Blocks without patches are
+    left out."""
     found: dict[int, list[Patch]] = {}
-    for patch in fine.patches:
+    for patch in patches:
         found.setdefault(patch.block, []).append(patch)
     return found

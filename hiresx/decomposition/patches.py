@@ -75,7 +75,8 @@ class Decomposition:
     the stencils of the run, which determine the number of ghost layers and the smallest boxes. `axisymmetric`: whether
     y is the radius. `pushes`: unit vectors along which a body force acts. `levels`: which of the blocks are boxes of
     finer grid (tiles), None without refinement. `step_edges`: nodes of slip walls on edges of steps
-    (`hiresx.decomposition.wall_seams.connected_over_steps`), which belong to the walls in integrals only."""
+    (`hiresx.decomposition.wall_seams.connected_over_steps`), which belong to the walls in integrals only. Such nodes of
+    no-slip walls have patches, and connections as well."""
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...]
@@ -165,12 +166,10 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
             placed += _patched_connections(grid, cover, placed)
     cover.check_complete()
     _check_touching(grid, placed, conditions)
-    connections, placed = walls_over_connections(grid.blocks, *ends.given_to_walls(placed))
-
-    edges: list[PlacedCondition] = []
-    if getattr(case, "refine", None) is None:  # boxes of finer grid divide walls and connections between nodes
-        connections, placed, edges = connected_over_steps(grid.blocks, connections, placed)
-
+    connections, placed = ends.given_to_walls(placed)
+    connections, placed, edges = connected_over_steps(grid.blocks, connections, placed)
+    connections, placed = walls_over_connections(grid.blocks, connections, placed)
+    placed += [edge for edge in edges if edge[3].kernel == "no_slip"]
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
     for b, face, range_, condition in walls_over_seams(grid.blocks, connections, placed):
@@ -188,7 +187,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
     force = getattr(case, "body_force", None)
     pushes = () if force is None else force.directions
-    step_edges = tuple(Patch(*edge, len(patches) + n) for n, edge in enumerate(edges))
+    sliding = [edge for edge in edges if edge[3].kernel != "no_slip"]
+    step_edges = tuple(Patch(*edge, len(patches) + n) for n, edge in enumerate(sliding))
     found = Decomposition(
         blocks, tuple(connections), tuple(patches), parts, reaches, axisymmetric, pushes, step_edges=step_edges
     )

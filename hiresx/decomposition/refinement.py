@@ -4,7 +4,7 @@ connections and boundary conditions."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import combinations, pairwise, product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -208,20 +208,6 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
     for d, axis in enumerate("ijk"):
         if axis in table.symmetric:
             taken = taken | np.flip(taken, 2 - d)
-    return taken
-
-
-def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
-    """Return the mask `taken` of the boxes of finer grid (tiles) of a block with tiles added, so that it is also
-    symmetric to the exchange of two index directions. This is done for pairs of directions that the key
-    `refine.symmetric` names, whose tiles have equal sizes, and for whose exchange the mask `asked` of the requested
-    tiles is symmetric. `taken`, `asked`: boolean, [k, j, i], one entry for each possible tile. `lattice`: three lists,
-    along i, j and k, of the node indexes at which tiles begin and end. `table`: the table [refine] of the case."""
-    axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
-    pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
-    pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
-    for pair in [*pairs, *pairs]:  # with three directions, the second pass gives the remaining orders
-        taken = taken | taken.swapaxes(*pair)
     return taken
 
 

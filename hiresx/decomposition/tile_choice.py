@@ -18,7 +18,6 @@ from hiresx.decomposition.refinement import (
     around_tiles,
     reach_of,
     take_around,
-    with_exchanged,
     with_mirrored,
 )
 
@@ -99,8 +98,7 @@ class TileChoice:
             taken[level] = self._with_mirrored(level, taken[level])
             with_partners(self.partners[level], taken[level])
             lattices = zip(self.lattices[level], taken[level], self.allowed[level], strict=True)
-            made = self._with_mirrored(level, [fill_tiles(*block) for block in lattices])
-            taken[level] = self._with_exchanged(level, made, taken[level])
+            taken[level] = self._with_mirrored(level, [fill_tiles(*block) for block in lattices])
             with_partners(self.partners[level], taken[level])
             if level > 1:
                 for tiles, around, below in zip(taken[level], self.around[level], taken[level - 1], strict=True):
@@ -112,11 +110,6 @@ class TileChoice:
         symmetry."""
         of_blocks = zip(taken, self.allowed[level], strict=True)
         return [tiles | (with_mirrored(tiles, self.table) & may) for tiles, may in of_blocks]
-
-    def _with_exchanged(self, level: int, made: Taken, asked: Taken) -> Taken:
-        """Return `made`, and the tiles that filling in another order of the directions would have added."""
-        of_blocks = zip(made, asked, self.lattices[level], self.allowed[level], strict=True)
-        return [tiles | (with_exchanged(tiles, of, ends, self.table) & may) for tiles, of, ends, may in of_blocks]
 
 
 def _forbid_faces(grid: Decomposition, lattices: Sequence[Lattice], allowed: Taken, refinable: Set[str]) -> None:

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.case.boundaries import Condition, ModelledWall, NoSlipWall, SlipWall
-from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, side
+from hiresx.case.boundaries import Condition, ModelledWall, NoSlipWall, Place, SlipWall
+from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, layer, side
 from hiresx.grid.connections import Connection
+from hiresx.grid.orientation import opposite
 
 # block, face, nodes, condition
 PlacedCondition = tuple[int, str, Range, Condition]
@@ -99,41 +100,82 @@ def _claims(
 def connected_over_steps(
     blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
 ) -> tuple[list[Connection], list[PlacedCondition], list[PlacedCondition]]:
-    """Connect two blocks along the edge of a step. There slip walls of both meet, and a third block is connected to
-    both blocks. With the connection all three blocks have the same ghosts at the edge, so that their copies of its
-    nodes have the same flow. Returns the connections with the new ones, the conditions without the nodes on such edges,
-    and the conditions that these nodes had. `placed`: the conditions, each as (block number, face, half-open index
-    ranges, condition)."""
-    made, left, taken = list[Connection](), list[PlacedCondition](), list[PlacedCondition]()
+    """Connect blocks along the edge of a step. There walls of one kind meet, of two blocks that are connected to each
+    other or both to a third block. With the connection all blocks have the same ghosts at the edge, so that their
+    copies of its nodes have the same flow. Returns the connections with the new ones, the conditions without the nodes
+    on such edges, and the conditions that these nodes had. If the walls are no-slip walls, the nodes of the third block
+    get one, too, and the connection there is divided. `placed`: the conditions, each as (block number, face, half-open
+    index ranges, condition)."""
+    kept, made, left, taken = [*connections], list[Connection](), list[PlacedCondition](), list[PlacedCondition]()
+    for wall in placed:
+        for edge, between in _over_step(blocks, connections, placed, wall):
+            made.append(edge)
+            if between is not None and wall[3].kernel == _NO_SLIP and all(one[::2] != between[::2] for one in taken):
+                taken.append(between)
+                n, behind = next((n, c) for n, c in enumerate(kept) if _holds(c, between))
+                pieces = between[2], *_without(behind.range, between[2])
+                kept[n : n + 1] = [replace(behind, range=piece) for piece in pieces]
     for b, face, range_, condition in placed:
         parts = [range_]
-        for c, nodes in _ends(blocks, connections, (b, face, range_, condition)) if _slips(condition) else ():
-            own, line = same_face(face, c, nodes), _box(c.donors(nodes))
-            for behind in connections:
-                if (behind.block, behind.face) != (c.donor, own) or intersection(behind.range, line) != line:
-                    continue
-                there = _box(behind.donors(c.donors(nodes)))
-                if not any(
-                    n == behind.donor and _slips(w) and intersection(r, there) == there for n, _, r, w in placed
-                ):
-                    continue
-                edge, motion = _box(nodes), behind.motion.then(c.motion)
+        for edge in made:
+            if (edge.block, edge.face) == (b, face) and (held := intersection(range_, edge.range)) is not None:
+                taken.append((b, face, held, condition))
+                parts = [rest for part in parts for rest in _outside(part, held)]
+        left += [(b, face, part, condition) for part in parts]
+    return [*kept, *made], left, taken
+
+
+def _holds(c: Connection, place: PlacedCondition) -> bool:
+    """Return whether a connection contains all nodes of a place."""
+    b, face, range_, _ = place
+    return (c.block, c.face) == (b, face) and intersection(c.range, range_) == range_
+
+
+def _over_step(
+    blocks: Sequence[Block],
+    connections: Sequence[Connection],
+    placed: Sequence[PlacedCondition],
+    wall: PlacedCondition,
+) -> Iterator[tuple[Connection, PlacedCondition | None]]:
+    """Yield the new connections along edges of steps at the ends of a wall, each with the condition of the wall at the
+    nodes of the third block, or None without such a block."""
+    b, face, _, condition = wall
+
+    def at_wall(block: int, face: str, line: Range) -> bool:
+        return any(
+            (n, f) == (block, face) and _alike(w, condition) and intersection(r, line) == line for n, f, r, w in placed
+        )
+
+    for c, nodes in _ends(blocks, connections, wall):
+        there = c.donors(nodes)
+        edge, line, own = _box(nodes), _box(there), same_face(face, c, nodes)
+        if line[direction(own)] != layer(own, blocks[c.donor].size):  # the face of the neighbour has the other wall
+            if at_wall(c.donor, c.donor_face, line):
+                yield replace(c, face=face, range=edge), None
+                yield replace(opposite(c, blocks), range=line), None
+            continue
+        for behind in connections:
+            between = (c.donor, own, line, condition)
+            if not _holds(behind, between):
+                continue
+            if at_wall(behind.donor, same_face(c.donor_face, behind, there), _box(behind.donors(there))):
+                motion = behind.motion.then(c.motion)
                 matrix, offset = np.array(behind.matrix), np.array(behind.offset)
                 turn = (matrix @ np.array(c.matrix)).tolist()
-                made.append(
-                    Connection(
-                        b, face, edge, behind.donor, (triple(turn[0]), triple(turn[1]), triple(turn[2])),
-                        triple((matrix @ np.array(c.offset) + offset).tolist()), motion.translation, motion.rotation,
-                    )
+                over = Connection(
+                    b, face, edge, behind.donor, (triple(turn[0]), triple(turn[1]), triple(turn[2])),
+                    triple((matrix @ np.array(c.offset) + offset).tolist()), motion.translation, motion.rotation,
                 )  # fmt: skip
-                taken.append((b, face, edge, condition))
-                parts = [rest for part in parts for rest in _outside(part, edge)]
-        left += [(b, face, part, condition) for part in parts]
-    return [*connections, *made], left, taken
+                yield over, between
 
 
-def _slips(condition: Condition) -> bool:
-    return isinstance(condition, SlipWall)
+def _alike(one: Condition, other: Condition) -> bool:
+    """Return whether nodes on the edge between two walls are set in the same way by both of them: slip walls, or
+    no-slip walls with the same keys through which no gas passes."""
+    if isinstance(one, NoSlipWall) and isinstance(other, NoSlipWall):
+        keys = {wall.model_dump_json(exclude={*Place.model_fields}) for wall in (one, other)}
+        return len(keys) == 1 and one.normal_velocity is one.mass_flux is None
+    return isinstance(one, SlipWall) and isinstance(other, SlipWall)
 
 
 def _shared_lines(

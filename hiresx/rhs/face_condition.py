@@ -11,7 +11,7 @@ from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
-from hiresx.grid.blocks import Range, direction, side, slices
+from hiresx.grid.blocks import Range, direction, intersection, side, slices
 
 # Names of the variables whose gradients and viscous fluxes the gas has.
 _GRADIENTS = len(GAS_GRADIENTS)
@@ -35,6 +35,15 @@ class Face:
     mirrored: bool = False
     curved: bool = False
 
+    @property
+    def is_edge(self) -> bool:
+        """Whether the patch is the edge of a step between no-slip walls, behind which a connection gives the ghosts
+        (`hiresx.decomposition.wall_seams.connected_over_steps`)."""
+        p = self.patch
+        return p.condition.kernel == "no_slip" and any(
+            (c.block, c.face) == (p.block, p.face) and intersection(c.range, p.range) for c in self.cut.connections
+        )
+
 
 def place_of(patch: Patch, block: str) -> str:
     """Return a text for messages that names the type and the face of the boundary condition of `patch` and the block
@@ -51,7 +60,7 @@ class FaceCondition:
     are updated before `node`: by the host in `prepare`, and if `moves` is true by the device in `move`.
 
     `kernel`: the `kernel` of the tables of the case (`hiresx.case.boundaries`) that use this class. `of_patch`: whether
-    it depends only on the patch and the state of its block.
+    it depends only on the patch and the state of its block. `is_edge`: see `Face`.
     """
 
     kernel: str | None = None
@@ -73,6 +82,7 @@ class FaceCondition:
 
     def __init__(self, face: Face):
         state, patch = self.state, self.patch = face.state, face.patch
+        self.is_edge = face.is_edge
         self._noted: dict[tuple[Any, ...], list[Call]] | None = None
         self._backend, self._program, self._launch = face.backend, face.program, face.program.launch
         d = direction(patch.face)
@@ -182,8 +192,10 @@ class FaceCondition:
         self._noted = {} if self._noted is None else self._noted
 
     def calls(self, method: str, *arguments: Any) -> list[Call]:
-        """Return the kernel launches of a method of this boundary condition without making them. `method`: the name of
-        the method. `arguments`: its arguments."""
+        """Return the kernel launches of a method of this boundary condition without making them. On the edge of a step
+        (`is_edge`) only its nodes are set. `method`: the name of the method. `arguments`: its arguments."""
+        if self.is_edge and method not in ("node", "stage_node", "move"):
+            return []
         if self._noted is None or any(not isinstance(a, int) for a in arguments):
             return self._record(method, *arguments)
         key = method, *arguments

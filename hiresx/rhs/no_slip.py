@@ -60,6 +60,9 @@ class NoSlip(FaceCondition):
         self._takers = takers(state, patch, cut)
         count = self.extent[0] * self.extent[1]
         self._corner: dict[str, Any] = {"corner": None, "inward": None}
+        # On the edge of a step the bounds of an adiabatic temperature are those of the node itself, since the copies of
+        # the node in other blocks have other nodes before the wall.
+        self._own_nodes = backend.to_device(np.zeros(count, np.int32)) if self.is_edge else None
         # for each node whether another no-slip wall has it, too
         self.meets = np.zeros(count, bool)
         self._count = {"count": count}
@@ -113,7 +116,7 @@ class NoSlip(FaceCondition):
         """Set velocity and temperature at the nodes of the wall in a state that a caller has given, for instance the
         initial one. If the case gives no wall temperature, it is computed from the nodes inside and the given heat flux
         (or zero)."""
-        if self._temperature:
+        if self._temperature or self.is_edge:
             self.stage_node()
             return
         area = self.state.areas[self._direction]
@@ -126,9 +129,10 @@ class NoSlip(FaceCondition):
         """Set the velocity at the nodes of the wall, and the temperature if the case gives it, after a stage of a time
         step has computed the state."""
         area = self.state.areas[self._direction]
+        corner = self._corner | ({"inward": self._own_nodes} if self.is_edge else {})
         self._launch(
             "no_slip_node", self._box, **self._face, **self._gas, **self._heating, temperature=self._temperature,
-            **self._count, **self._corner, m=area, q=self.state.q,
+            **self._count, **corner, m=area, q=self.state.q,
         )  # fmt: skip
 
     def ghost(self) -> None:

@@ -126,8 +126,8 @@ class Outflow:
         self._faces = np.array(_first_of_face(whole, places), np.int32)
         along = _along_symmetry(whole, places, self._faces)
         even = mirroring_planes(whole)
-        # Both are the same however the grid is turned.
-        firmness = 1 / radius(grid.blocks, whole.connections, planes_of_symmetry(whole))
+        # Both are the same however the grid is turned and refined.
+        firmness = 1 / radius(grid.blocks[: len(whole.grid_blocks)], whole.connections, planes_of_symmetry(whole))
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):

@@ -1,5 +1,7 @@
 """Tiles that fill the boxes around others, so that blocks are fewer."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,19 @@ def test_what_is_filled_costs_less_than_the_blocks_that_it_saves(seed):
     assert (found[taken]).all() and (taken | allowed)[found].all()
     saved = blocks(taken) - blocks(found)
     assert saved > 0 and BLOCK * saved > NODES[found & ~taken].sum()
+
+
+@pytest.mark.parametrize("depth", [1, 5])
+def test_what_is_filled_does_not_depend_on_the_names_of_the_directions(depth):
+    random, lattice = np.random.default_rng(depth), [*LATTICE[:2], [*range(depth + 1)]]
+    changed = 0
+    for _ in range(6):
+        taken, allowed = random.random((depth, 9, 12)) < 0.35, random.random((depth, 9, 12)) < 0.9
+        allowed |= taken
+        found = fill_tiles(lattice, taken, allowed)
+        changed += (found != taken).any()
+        for order in permutations(range(3)) if depth > 1 else [(0, 2, 1)]:
+            ends = [lattice[2 - order[2 - d]] for d in range(3)]
+            there = fill_tiles(ends, taken.transpose(order), allowed.transpose(order))
+            assert (there == found.transpose(order)).all(), order
+    assert changed > 3

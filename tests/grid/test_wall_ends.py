@@ -119,19 +119,24 @@ def test_the_edge_of_a_step_belongs_to_the_wall(tmp_path):
     wanted = divided(tmp_path, True, floor, {"faces": "all", "range": "step"})
     found = divided(tmp_path, False, floor, {"block": "block-2", "faces": ["imin"], "range": {"j": [0, 8]}})
     assert parts_of(found) == parts_of(wanted)
-    assert found.patches[1].range[1] == (0, 9)
+    assert [(e.block, e.face, e.range[:2]) for e in found.step_edges] == [
+        (0, "jmin", ((8, 9), (0, 1))),
+        (1, "imin", ((0, 1), (8, 9))),
+    ]
 
 
-@pytest.mark.parametrize("wall, corner", [("no-slip-wall", ["imin", "jmin"]), ("slip-wall", [])])
-def test_the_edge_of_a_step_where_three_blocks_meet(wall, corner):
-    """The block above the step has it in its own corner. Two slip walls there would leave the gas no velocity."""
+@pytest.mark.parametrize("wall, walls_above", [("no-slip-wall", ["jmin"]), ("slip-wall", [])])
+def test_the_edge_of_a_step_where_three_blocks_meet(wall, walls_above):
+    """The block above the step has it in its own corner, and is connected there in both directions. A no-slip wall sets
+    the node. Two slip walls would leave the gas no velocity."""
     grid = build(BackwardStep(spacing=0.1, upstream=0.8, length=0.8, height=0.8, depth=0.8))
     walls = {"type": wall, "faces": "all", "range": "step"}
     found = decompose(Case.from_dict({"grid": BOX, "time": {"steps": 1}, "boundary": [walls, FAR]}), grid)
     above = [p.face for p in found.patches if p.block == 1 and p.condition.type == wall]
-    assert sorted(above) == corner
-    first = [c.range[1 if c.face == "imin" else 0][0] for c in found.connections if c.block == 1]
-    assert first == [len(corner) // 2] * 2
+    assert above == walls_above
+    for face, along in (("imin", 1), ("jmin", 0)):
+        ranges = [c.range[along] for c in found.connections if (c.block, c.face) == (1, face)]
+        assert sorted(n for ends in ranges for n in range(*ends)) == [*range(9)]
 
 
 def wing() -> Block:

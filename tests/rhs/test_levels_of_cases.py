@@ -1,15 +1,11 @@
 """Presets of bundled cases with levels: against the finest grid throughout, and symmetry."""
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 from chosen_tiles import choose_tiles
 
 from hiresx import Simulation, load
 from hiresx.case import Case
-from hiresx.case.refine import Refine
-from hiresx.decomposition.refinement import with_exchanged
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import slices
 
@@ -122,21 +118,6 @@ def test_tiles_are_symmetric_where_what_is_flagged_is_not(monkeypatch):
     refine = {"criterion": "density-curvature", "margin": 0, "region": []}
     (_, *found) = tiles(Simulation(box(81, 8, refine=refine), backend="cpu"))
     assert {tile.box[0] for tile in found} == {(0, 32), (129, 161)}
-
-
-def test_tiles_are_the_same_with_directions_exchanged_where_those_asked_for_are():
-    table = Refine(symmetric=("i", "j", "k"), region=({"x": (0.0, 1.0)},))
-    lattice = [[0, 8, 16, 24]] * 3
-    asked = np.zeros((3, 3, 3), bool)
-    asked[1, 1, 1] = True
-    made = asked.copy()
-    made[0, 1, 2] = True
-    found = with_exchanged(made, asked, lattice, table)
-    assert found.sum() == 7 and all(found[place] for place in permutations((0, 1, 2)))
-    asked[0, 0, 1] = True  # a flow that is not symmetric along i and k
-    other = with_exchanged(made, asked, lattice, table)
-    assert other.sum() == 3 and other[1, 0, 2]
-    assert (with_exchanged(made, asked, [[0, 8, 16, 24], [0, 8, 17, 24], [0, 9, 16, 24]], table) == made).all()
 
 
 def test_symmetric_tiles_are_refused_along_a_period():

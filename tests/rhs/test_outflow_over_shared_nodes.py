@@ -149,3 +149,12 @@ def test_the_last_nodes_of_a_period_do_not_count():
     wanted = outflow.radius([plain], [])
     assert wanted == pytest.approx(np.hypot(period * (n - 1) / n, 1) / 2, rel=1e-14)
     assert outflow.radius([repeating], seam(repeating.size, n, period)) == pytest.approx(wanted, rel=1e-14)
+
+
+def test_the_default_relaxation_does_not_depend_on_levels():
+    """Nodes of tiles count for the mean place of the nodes no more than they do without a level."""
+    faces, given = {"imin": far(0.4), "imax": OUTFLOW, "jmin,jmax": far(0.4)}, []
+    for tables in ({}, {"refine": {"tile": 8, "region": [{"x": [-0.5, 1.0], "y": [-0.5, 1.5]}]}}):
+        run = Simulation(case([25, 21, 1], [-4, -4, 0], [4, 4, 0], 1.0, faces, **tables), "cpu")
+        given.append(run.solver.backend.to_host(run.solver._conditions.outflow.given))
+    np.testing.assert_array_equal(*given)
