@@ -16,7 +16,7 @@ import numpy as np
 from hiresx.gradients.flow import Say, SteadyFlow
 from hiresx.gradients.jacobian import SparseLinearisation
 from hiresx.gradients.parameters import CaseFamily
-from hiresx.gradients.sparse_solver import Iterative, solver_of
+from hiresx.gradients.sparse_solver import Factors, Iterative, solver_of
 from hiresx.gradients.tangent import Differences, TangentSolver
 from hiresx.output.watch.columns import dimension
 from hiresx.time.ode_system import Vector
@@ -76,7 +76,10 @@ class AdjointSolver(TangentSolver):
         right, found = -self._unknowns(x), None
         with self._flow.comm.together():
             if self._flow.comm.root:
-                found = self._solver.roughly(right) if self._iterative else self._solver.direct(right)
+                if isinstance(self._solver, Factors) and not self._iterative:
+                    found = self._solver.direct(right)
+                else:
+                    found = self._solver.roughly(right)
         self._sparse.fill(self._flow.comm.bcast(found), into)
 
     def _numbers(self, differences: Differences, y: Vector, wanted: Sequence[str]) -> dict[str, float]:

@@ -65,7 +65,7 @@ class Factors:
     def roughly(self, right: np.ndarray) -> np.ndarray:
         """Return the solution (n,) of the same equations with a relative error of some 1e-5: it is not corrected. The
         factors must exist: `adjoint` and `direct` compute them."""
-        found: np.ndarray = sum(factors.solve(right) for factors in self._factors)
+        found: np.ndarray = np.sum([factors.solve(right) for factors in self._factors], axis=0)
         return found
 
     def _solve(self, right: np.ndarray, transposed: bool) -> np.ndarray:
