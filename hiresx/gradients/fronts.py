@@ -107,12 +107,12 @@ class MultifrontalFactors:
             for part in parts:
                 unknowns, values = left.pop(part)
                 at = place[unknowns]
-                front[np.ix_(at, at)] += values
+                front.T[np.ix_(at, at)] += values.T
             place[here] = -1
             factors = self._dense.lu_factor(front[:k, :k], check_finite=False)
             right = self._dense.lu_solve(factors, front[:k, k:], check_finite=False)
             below = np.asfortranarray(front[k:, :k])
-            left[n] = beside, front[k:, k:] - below @ right
+            left[n] = beside, front[k:, k:] - (right.T @ below.T).T
             yield Front(own, beside, factors, right, below)
 
     def solve(self, values: np.ndarray) -> np.ndarray:

@@ -34,8 +34,12 @@ PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
 # Influences below this share of the change of a node do not count, by dimensions of the grid. The first two are
-# round-off, for instance of a mean over an outflow. In three dimensions half as many groups suffice with the last one.
-COUNTS = (1e-11, 1e-11, 1e-5)
+# round-off, for instance of a mean over an outflow. In three dimensions a third of the groups suffices with the last
+# one, of those with 1e-5.
+COUNTS = (1e-11, 1e-11, 1e-3)
+# In three dimensions a result has a kink at the state where changes by small opposite shifts differ by this share, with
+# one of so many random shifts.
+KINK, KINK_TRIALS = 0.02, 3
 # Nodes along the edge of a tile, by dimensions of the grid.
 TILE = (4, 3, 2)
 # Influences from beyond the reach are left out below this share.
@@ -216,13 +220,14 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. The derivatives are central differences. In inviscid flow in three dimensions they are
-        one-sided differences, which need half as many evaluations. The scheme has kinks at no-slip walls."""
+        nodes of each result. The derivatives are central differences. In three dimensions they are one-sided
+        differences, which need half as many evaluations, except for groups with a node that influences a result with a
+        kink."""
         depends = self._dependencies(results, at, np.concatenate(places))
+        unshifted, of_kinks = self._influences_of_kinks(results, at, depends)
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
-        one_sided = results(at) if self._dimension == 3 and not self._solver.configuration.viscous else None
 
         def results_at_shift(shifted: tuple[int, ...], group: np.ndarray, by: float) -> list[np.ndarray]:
             state = at.copy()
@@ -230,17 +235,18 @@ class SparseLinearisation:
             return results(state)
 
         sets = self._shifted_together(at)
-        for group, cause in self._groups(depends):
+        for group, cause in self._groups(depends, of_kinks):
+            central = bool(of_kinks[group].any())
             for shifted in sets:
                 after = results_at_shift(shifted, group, SHIFT)
-                before = one_sided or results_at_shift(shifted, group, -SHIFT)
+                before = results_at_shift(shifted, group, -SHIFT) if central else unshifted
                 for kind, (above, below) in enumerate(zip(after, before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]
                     changed = np.flatnonzero(here >= 0)
                     counts[kind] = len(above)
                     for n, change in enumerate((above - below)[:, changed]):
                         variable = n if kind == 0 and n in shifted else shifted[0]
-                        slope = change / (SHIFT * self._scales[variable] * (1 if one_sided else 2))
+                        slope = change / (SHIFT * self._scales[variable] * (2 if central else 1))
                         entries[kind].append((slope, n * len(here) + changed, variable * nodes + here[changed]))
         found = []
         for kind, of_kind in enumerate(entries):
@@ -260,12 +266,30 @@ class SparseLinearisation:
             return [(variable,) for variable in range(len(at))]
         return [(0, across), *((variable,) for variable in range(1, len(at)) if variable != across)]
 
-    def _groups(self, depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _influences_of_kinks(
+        self, results: Results, at: np.ndarray, depends: Any
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return the results at the state `at`, and which nodes (nodes,) influence a result of any rank that has a kink
+        there. Examples are nodes where a no-slip wall meets the far field. All nodes count in plane flow."""
+        unshifted, random = results(at), np.random.default_rng(0)
+        if self._dimension < 3:
+            return unshifted, np.ones(at.shape[1], bool)
+        slopes, jumps = np.zeros((2, depends.shape[0]))
+        for _ in range(KINK_TRIALS):
+            shift = SHIFT * self._scales[:, None] * random.uniform(-1, 1, at.shape)
+            beside = list(zip(results(at + shift), results(at - shift), unshifted, strict=True))
+            slope = np.concatenate([np.abs(a - b).max(axis=0) for a, b, _ in beside])
+            jump = np.concatenate([np.abs(a + b - 2 * c).max(axis=0) for a, b, c in beside])
+            slopes, jumps = np.maximum(slopes, slope), np.maximum(jumps, jump)
+        found: np.ndarray = self._comm.sum(depends.T @ (jumps > KINK * slopes).astype(float)) > 0
+        return unshifted, found
+
+    def _groups(self, depends: Any, first: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield groups of nodes of which no two influence the same result of any rank, with the node that influences
-        each result of this rank, or -1."""
+        each result of this rank, or -1. `first`: see `groups`."""
         of_ranks = self._comm.allgather(depends)
         begin = sum(matrix.shape[0] for matrix in of_ranks[: self._comm.rank])
-        for group, cause in groups(self._sparse.vstack(of_ranks)):
+        for group, cause in groups(self._sparse.vstack(of_ranks), first):
             yield group, cause[begin : begin + depends.shape[0]]
 
     def _dependencies(self, results: Results, at: np.ndarray, places: np.ndarray) -> Any:

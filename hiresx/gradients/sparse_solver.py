@@ -62,6 +62,12 @@ class Factors:
         (n,)."""
         return self._solve(right, transposed=False)
 
+    def roughly(self, right: np.ndarray) -> np.ndarray:
+        """Return the solution (n,) of the same equations with a relative error of some 1e-5: it is not corrected. The
+        factors must exist: `adjoint` and `direct` compute them."""
+        found: np.ndarray = np.sum([factors.solve(right) for factors in self._factors], axis=0)
+        return found
+
     def _solve(self, right: np.ndarray, transposed: bool) -> np.ndarray:
         if not self._factors:
             self._factorise(np.float32)
@@ -111,7 +117,7 @@ class Iterative:
             )
         return found
 
-    def direct(self, right: np.ndarray) -> np.ndarray:
+    def roughly(self, right: np.ndarray) -> np.ndarray:
         """Return an approximate solution (n,) of the linear equations with the matrix itself and the right-hand side
         `right` (n,), by GMRES."""
         return self._solve(self._matrix, right, ROUGHLY, transposed=False)
