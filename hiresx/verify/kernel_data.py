@@ -94,14 +94,13 @@ BOXES = {
 }
 # A box of ghosts of a tile: two layers along i, of two by four ghosts that read six by seven nodes.
 LEVELS: dict[str, dict[str, Any]] = {
-    f"level_{kind}{part}": {
+    f"level_{kind}shares": {
         "n": 2 * 6 * 7,
         "columns": 4,
         "start": np.array([0, 0, 1, 1], np.int32),
-        "box": np.array([0, 0, 0, ORIGIN, 0, 1, 4, 2, 0, 0, 7, 6, 0, 0], np.int32),
+        "box": np.array([0, 0, 0, ORIGIN, 0, 1, 0, 4, 2, 0, 0, 7, 6, 0, 0], np.int32),
     }
     for kind in ("", "flux_", "field_")
-    for part in ("layers", "shares")
 }
 # Faces in three dimensions: a node, the four behind it and seven along each tangent. Numbers of the nodes of a wall, in
 # the list of all nodes and in the wall.
@@ -155,10 +154,9 @@ EXTENTS = {
     },
     **{"choose_step": (1, 1, 1), "sum_reals": (5, 2, 1)},
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
-    **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
-    **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
+    **dict.fromkeys(("patched_state", "patched_flux", "patched_field"), (SIZE[0], 1, 1)),
     "interpolated_values": (SIZE[0], 5, 1),  # of the gas variables
-    **{name: (LEVELS[name]["n"] if "layers" in name else 2 * 2 * 4, 1, 1) for name in LEVELS},
+    **dict.fromkeys(LEVELS, (2 * 2 * 4, 1, 1)),
     **dict.fromkeys(("level_sums", "level_parts", "level_ends", "level_states"), (SIZE[0], 1, 1)),
     "scalar_held": FACE,
     # three places for each of the second ones
