@@ -127,9 +127,6 @@ FILLED = {
         "box": np.array([0, 0, 2, ORIGIN, 4, 5, *STRIDES, 40, 80, 1, ORIGIN + 2, 3, 2, *STRIDES], np.int32),
     }
 }  # fmt: skip
-# Two boxes of nodes in each direction.
-ENDS_OF_BOXES = [end for n in SIZE for end in (0, n // 2, n)]
-REDUCED = {"largest_marks": {"boxes_i": 2, "boxes_j": 2, "ends": np.array(ENDS_OF_BOXES, np.int32)}}
 # Columns in two pieces, and the remainder of them.
 TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
 PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
@@ -164,7 +161,6 @@ EXTENTS = {
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
     "reduce": (5, 7, 1),
-    "largest_marks": (2, 2, 2),
     **{"list_segments": (5, 1, 1), "sweep_segments": (5, 1, 1), "sweep_all_along": (3, 1, 1)},
     "fill_lists": (2, 1, 1),
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
@@ -219,7 +215,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
-            LINES, SEGMENTS, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, REDUCED, PIECES,
+            LINES, SEGMENTS, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, PIECES,
         )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
