@@ -308,9 +308,9 @@ def test_launches_wait_for_the_ghosts_of_tiles():
 
 
 def test_all_ghosts_of_tiles_are_computed_by_three_launches():
-    """However many blocks of tiles there are."""
-    regions = [{"level": 1, "i": [9, 14], "j": [9, 14]}, {"level": 1, "i": [27, 31], "j": [9, 14]}]
-    solver = Simulation(refined([40, 36, 1], regions, {"steps": 1, "cfl": 0.5}), backend="emulated").solver
+    """However many blocks they lie in, and are interpolated from."""
+    case = refined([40, 36, 1], [{"level": 2, "i": [9, 14], "j": [9, 14]}], {"steps": 1, "cfl": 0.5})
+    solver = Simulation(case, backend="emulated").solver
     assert len(solver.states) == 3
     names = [call.name for call in flatten_calls(solver.system.launches())]
     assert names.count("update") == 3 * solver.integrator.stages
