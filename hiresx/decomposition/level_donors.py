@@ -278,7 +278,7 @@ class CoincidentBoxes:
         begins = np.flatnonzero((np.diff(keys, axis=0, prepend=-1) != 0).any(axis=1)).tolist()
         of = self.nodes
         return [
-            Injection(*keys[a].tolist(), Pairs(of.sizes[some], of.first[:, some], of.steps[:, some]))
+            Injection(int(keys[a, 0]), int(keys[a, 1]), Pairs(of.sizes[some], of.first[:, some], of.steps[:, some]))
             for a, b in pairwise([*begins, len(order)])
             for some in (order[a:b],)
         ]
@@ -312,8 +312,8 @@ def coincident_boxes(whole: Decomposition, cut: Decomposition) -> CoincidentBoxe
     free = np.bincount(cell, minlength=len(box)) == 0
     low, high, part, finer = low[free], high[free], part[box[free]], finer[box[free]]
     strides, origins = strides_of(cut.blocks, cut.stencil.halo)
-    first, steps = [], []
+    places, along = [], []
     for own, by in ((part, np.ones((len(part), 1), int)), (finer, step[part, finer])):
-        first.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
-        steps.append(strides[own] * by)
-    return CoincidentBoxes(part, finer, Pairs(high - low, np.stack(first), np.stack(steps)))
+        places.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
+        along.append(strides[own] * by)
+    return CoincidentBoxes(part, finer, Pairs(high - low, np.stack(places), np.stack(along)))

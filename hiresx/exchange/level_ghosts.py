@@ -95,10 +95,10 @@ class LevelGhosts(PatchedExchange):
             ],
         )  # fmt: skip
         to, begin, taken, given = (lists[a:b] for a, b in pairwise(ends))
-        first = [a for a, _ in _runs(ghosts.part[of] * DIRECTIONS + ghosts.direction[of])]
+        begins = [a for a, _ in _runs(ghosts.part[of] * DIRECTIONS + ghosts.direction[of])]
         self._taken = Taken(
-            [places[p] for p in ghosts.part[of[first]].tolist()], ghosts.direction[of[first]].tolist(),
-            [*number[first].tolist(), total], {"to": to, "begin": begin, "rows": taken},
+            [places[p] for p in ghosts.part[of[begins]].tolist()], ghosts.direction[of[begins]].tolist(),
+            [*number[begins].tolist(), total], {"to": to, "begin": begin, "rows": taken},
         )  # fmt: skip
         self._gives = self._boxed_gives(places, ghosts, shares, gives, taker == rank, given)
 
