@@ -10,10 +10,17 @@
 // A box of ghosts in the lists. ghosts, values: number of its first ghost, and of its first value between the kernels.
 // columns, first_column: number of ghosts and column of the first one, along both directions of the face. width, first:
 // number of nodes that are read along these directions, and the first node. layer, step: column of the first layer, and
-// distance to that of the next. origin: flat index of the first node that is read, with node 0 along the normal.
+// distance to that of the next. origin: flat index of the first node that is read, with node 0 along the normal. part:
+// number of the part that is read, a row of the table of parts.
 struct level_box {
-    int ghosts, values, normal, origin, layer, step;
+    int ghosts, values, normal, origin, layer, step, part;
     int columns[2], first_column[2], width[2], first[2];
+};
+
+// Addresses of the arrays of a part, of which fluxes need two, metrics and fluxes; strides; numbers of weights along j
+// and k.
+struct level_part {
+    long long array, second, sv, sj, sk, wj, wk;
 };
 
 // A linear function of the indexes in a box: `value` at the first node, and `steps` from node to node along three
@@ -38,24 +45,30 @@ KERNEL(fill_lists, int i, int j, int k, int boxes, int entries, const int *box, 
     }
 }
 
-// For a value between the kernels: the column of its layer, the first node that is read, and the stride to the next.
+// For a value between the kernels: the column of its layer, the first node that is read, the stride to the next, and
+// the part.
 struct level_line {
     int column, node, along;
+    const level_part &part;
 };
 
-HD level_line line_of(const int *box, int boxes, const int *start, int i, int sj, int sk) {
+HD level_line line_of(const int *box, int boxes, const long long *part, const int *start, int i) {
     const level_box &b = box_of(box, boxes, &level_box::values, i);
+    const level_part &own = reinterpret_cast<const level_part *>(part)[b.part];
+    const int sj = int(own.sj), sk = int(own.sk);
     const int at = i - b.values, row = at / b.width[0], layer = row / b.width[1];
     const int along = b.normal == 0 ? 1 : b.normal == 1 ? sj : sk, column = b.layer + layer * b.step;
     const int node = b.origin + (at - row * b.width[0]) * (b.normal == 0 ? sj : 1) +
                      (row - layer * b.width[1]) * (b.normal == 2 ? sj : sk);
-    return {column, node + start[column] * along, along};
+    return {column, node + start[column] * along, along, own};
 }
 
 // The sixth-order values of the state between the kernels, then the linear ones.
-KERNEL(level_layers, int i, int j, int k, int n, int boxes, int columns, int sj, int sk, stride sv, const int *box,
-       const int *start, const real *weights, const_state_field<conserved_variables> q, real *layers) {
-    const level_line line = line_of(box, boxes, start, i, sj, sk);
+KERNEL(level_layers, int i, int j, int k, int n, int boxes, int columns, const int *box, const long long *part,
+       const int *start, const real *weights, real *layers) {
+    const level_line line = line_of(box, boxes, part, start, i);
+    const const_state_pointer q = reinterpret_cast<const stored_real *>(line.part.array);
+    const stride sv = line.part.sv;
     real value[2 * conserved_variables];
     for (int v = 0; v < 2 * conserved_variables; ++v) value[v] = real(0);
     for (int a = 0; a < 6; ++a) {
@@ -71,28 +84,34 @@ KERNEL(level_layers, int i, int j, int k, int n, int boxes, int columns, int sj,
 }
 
 // The same for viscous fluxes through planes of constant x, y and z (patched_flux).
-KERNEL(level_flux_layers, int i, int j, int k, int n, int boxes, int columns, int wj, int wk, int sj, int sk, stride sv,
-       const int *box, const int *start, const real *weights, const work_real *m, const work_real *flux, real *layers) {
+KERNEL(level_flux_layers, int i, int j, int k, int n, int boxes, int columns, const int *box, const long long *part,
+       const int *start, const real *weights, real *layers) {
     constexpr int variables = 3 * gradient_variables;
-    const level_line line = line_of(box, boxes, start, i, sj, sk);
+    const level_line line = line_of(box, boxes, part, start, i);
+    const level_part &own = line.part;
+    const work_real *m = reinterpret_cast<const work_real *>(own.array);
+    const work_real *flux = reinterpret_cast<const work_real *>(own.second);
     real value[variables];
     for (int v = 0; v < variables; ++v) value[v] = real(0);
     for (int a = 0; a < 6; ++a) {
         const real high = weights[a * columns + line.column];
-        if (high != real(0)) add_cartesian_fluxes(high, line.node + (long long)a * line.along, wj, wk, sv, m, flux, value);
+        if (high == real(0)) continue;
+        const long long p = line.node + (long long)a * line.along;
+        add_cartesian_fluxes(high, p, int(own.wj), int(own.wk), own.sv, m, flux, value);
     }
     for (int v = 0; v < variables; ++v) layers[(long long)v * n + i] = value[v];
 }
 
 // Linear values of a field, whose number of variables is `variables`.
-KERNEL(level_field_layers, int i, int j, int k, int n, int boxes, int columns, int sj, int sk, stride sv, const int *box,
-       const int *start, const real *weights, int variables, const_work_field<1> field, real *layers) {
-    const level_line line = line_of(box, boxes, start, i, sj, sk);
+KERNEL(level_field_layers, int i, int j, int k, int n, int boxes, int columns, const int *box, const long long *part,
+       const int *start, const real *weights, int variables, real *layers) {
+    const level_line line = line_of(box, boxes, part, start, i);
+    const work_real *field = reinterpret_cast<const work_real *>(line.part.array);
     for (int v = 0; v < variables; ++v) {
         real value = real(0);
         for (int a = 0; a < 6; ++a) {
             const real low = weights[(6 + a) * columns + line.column];
-            if (low != real(0)) value += low * field[v * sv + line.node + (long long)a * line.along];
+            if (low != real(0)) value += low * field[v * line.part.sv + line.node + (long long)a * line.along];
         }
         layers[(long long)v * n + i] = value;
     }

@@ -1,5 +1,7 @@
 // The criteria of [refine], which mark nodes that need a finer level (hiresx/decomposition/flags.py has the same
 // criteria for the initial flow).
+#include "boxes.h"
+
 constexpr int density_curvature = 0, density_gradient = 1;  // the third criterion is the magnitude of vorticity
 
 // Marks of the nodes of a block, without ghosts: 2 where the criterion exceeds `refine`, else 1 where it exceeds
@@ -43,17 +45,26 @@ KERNEL(refinement_marks, int i, int j, int k, int o, int sj, int sk, int di, int
     marks[i + (long long)nodes_i * (j + (long long)nodes_j * k)] = mark(value > refine ? 2 : value > coarsen ? 1 : 0);
 }
 
-// The largest of the marks in each box of nodes. Box i along i has the nodes ends[i] to ends[i + 1] - 1; the boxes_i +
-// 1 ends along i are followed by those along j, then by those along k.
-KERNEL(largest_marks, int i, int j, int k, int nodes_i, int nodes_j, int boxes_i, int boxes_j, const int *ends,
-       const mark *marks, mark *largest) {
-    const int *along_j = ends + boxes_i + 1 + j, *along_k = ends + boxes_i + boxes_j + 2 + k;
+// A part whose nodes are divided into boxes. first: number of its first box among those of all parts. marks: address of
+// the marks of its nodes. nodes, boxes: numbers of them along i and j. ends: place of its ends.
+struct marked_part {
+    long long first, marks, nodes[2], boxes[2], ends;
+};
+
+// The largest of the marks in each box of nodes. Box n along i has the nodes from end number n to the next end; the
+// ends along i, one more than boxes, are followed by those along j, then by those along k.
+KERNEL(largest_marks, int i, int j, int k, int parts, const long long *part, const int *ends, mark *largest) {
+    const marked_part &own = box_of(part, parts, &marked_part::first, (long long)i);
+    const int n = int(own.boxes[0]), m = int(own.boxes[1]), box = int(i - own.first), row = box / n;
+    const mark *marks = reinterpret_cast<const mark *>(own.marks);
+    const int *along_i = ends + own.ends + (box - row * n), *along_j = ends + own.ends + n + 1 + row % m;
+    const int *along_k = ends + own.ends + n + m + 2 + row / m;
     mark found = 0;
     for (int c = along_k[0]; c < along_k[1]; ++c)
         for (int b = along_j[0]; b < along_j[1]; ++b)
-            for (int a = ends[i]; a < ends[i + 1]; ++a) {
-                const mark own = marks[a + (long long)nodes_i * (b + (long long)nodes_j * c)];
-                found = own > found ? own : found;
+            for (int a = along_i[0]; a < along_i[1]; ++a) {
+                const mark one = marks[a + own.nodes[0] * (b + own.nodes[1] * c)];
+                found = one > found ? one : found;
             }
-    largest[i + (long long)boxes_i * (j + (long long)boxes_j * k)] = found;
+    largest[i] = found;
 }

@@ -1,7 +1,6 @@
 """A cache of results. A result is used again as long as the objects from which it was computed exist."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,16 +24,6 @@ class Kept:
             self._used[place] = self._given[place] if place in self._given else make()
         found: T = self._used[place]
         return found
-
-    def together(
-        self, places: Sequence[tuple[Hashable, tuple[Any, ...]]], make: Callable[[list[int]], Sequence[T]]
-    ) -> list[T]:
-        """Return the cached results for `places`, pairs of a key and a tuple of the objects from which a result is
-        computed. All results that are not in the cache are computed by one call of `make`: it gets the list of the
-        indexes of these pairs in `places`, and returns their results in this order."""
-        missing = [n for n, place in enumerate(places) if place not in self._used and place not in self._given]
-        made = dict(zip(missing, make(missing), strict=True)) if missing else {}
-        return [self(*place, partial(made.__getitem__, n)) for n, place in enumerate(places)]
 
     def with_all_of(self, there: Collection[Any]) -> Results:
         """Return those results of this cache all of whose objects are in `there`, for a new instance of this class,

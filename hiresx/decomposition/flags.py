@@ -138,8 +138,10 @@ class Flags:
         `box`."""
         found = []
         for first, (lo, hi) in zip(self._lines(level, base)[0], box, strict=True):
-            inside = first[np.searchsorted(first, lo, "right") : np.searchsorted(first, hi)]
-            found.append(np.append(0, inside - lo))
+            begin, end = np.searchsorted(first, (lo + 1, hi)).tolist()
+            own = first[begin - 1 : end] - lo
+            own[0] = 0
+            found.append(own)
         return found
 
     def add(

@@ -82,10 +82,12 @@ class Hierarchy:
             if not (1 <= tile.level <= self.finest and 0 <= tile.base < len(self.grids[0].blocks)):
                 raise ValueError(f"no tile of level {tile.level} of block {tile.base}")
             lattice = self.lattices[tile.level][tile.base]
-            ends_of_tile = zip(lattice, tile.box, strict=True)
-            if any(lo not in ends or hi not in ends or lo >= hi for ends, (lo, hi) in ends_of_tile):
+            try:
+                at = [slice(ends.index(lo), ends.index(hi)) for ends, (lo, hi) in zip(lattice, tile.box, strict=True)]
+            except ValueError:
+                at = []
+            if not at or any(lo >= hi for lo, hi in tile.box):
                 raise ValueError(f"{tile.box} is no tile of level {tile.level} of block {tile.base}")
-            at = [slice(ends.index(lo), ends.index(hi)) for ends, (lo, hi) in zip(lattice, tile.box, strict=True)]
             taken[tile.level][tile.base][tuple(reversed(at))] = True
         return taken
 

@@ -8,7 +8,6 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from hiresx.base.kept import Kept
 from hiresx.decomposition.levels import part_on_level, stencils
 from hiresx.decomposition.patched_donors import linear, share
 from hiresx.decomposition.patches import Decomposition
@@ -262,14 +261,34 @@ class Injection:
         return self.pairs.nodes[1]
 
 
-def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
-    """Return the copies of values from finer to coarser levels. Each node that lies under a finer level takes the value
-    of the coincident node of the finest level there. `whole`: the decomposition before its division among ranks. `cut`:
-    the boxes of nodes that all ranks compute. There is one `Injection` for each pair of boxes between which values are
-    copied. `kept`: a cache of earlier results, from which those for pairs of boxes with the same nodes are taken; None:
-    all are computed."""
+@dataclass(frozen=True, eq=False)
+class CoincidentBoxes:
+    """The nodes of coarser levels that take the values of coincident nodes of a finer level (injection), as n disjoint
+    boxes. `block`, `donor` (n,): the numbers of the parts that have the nodes of the coarser and of the finer level.
+    `nodes`: the nodes of all boxes."""
+
+    block: np.ndarray
+    donor: np.ndarray
+    nodes: Pairs
+
+    def injections(self) -> list[Injection]:
+        """Return one `Injection` for each pair of parts that have coincident nodes, sorted by donor, then by block."""
+        order = np.lexsort((self.block, self.donor))
+        keys = np.stack([self.donor, self.block], axis=1)[order]
+        begins = np.flatnonzero((np.diff(keys, axis=0, prepend=-1) != 0).any(axis=1)).tolist()
+        of = self.nodes
+        return [
+            Injection(int(keys[a, 0]), int(keys[a, 1]), Pairs(of.sizes[some], of.first[:, some], of.steps[:, some]))
+            for a, b in pairwise([*begins, len(order)])
+            for some in (order[a:b],)
+        ]
+
+
+def coincident_boxes(whole: Decomposition, cut: Decomposition) -> CoincidentBoxes:
+    """Return the nodes that take values from finer levels. Each node that lies under a finer level takes the value of
+    the coincident node of the finest level there. `whole`: the decomposition before its division among ranks. `cut`:
+    the boxes of nodes that all ranks compute, its parts."""
     assert whole.levels is not None
-    kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]
     level, base = np.array([t.level for t in tiles]), np.array([t.base for t in tiles])
     boxes = np.array([t.box for t in tiles]).reshape(-1, 3, 2)
@@ -289,44 +308,12 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
         [np.maximum(shared[pair, 0], shared[other, 0]), np.minimum(shared[pair, 1], shared[other, 1])], axis=1
     )
     chosen = (level[finer[other]] > level[finer[pair]]) & (covers[:, 0] < covers[:, 1]).all(axis=1)
-    pair, covers = pair[chosen], covers[chosen]
-    ends = np.searchsorted(pair, np.arange(len(part) + 1)).tolist()
-    covered = [covers[a:b].tobytes() for a, b in pairwise(ends)]
-    ends_of_pairs = [*zip(part.tolist(), finer.tolist(), strict=True)]
-    nodes = [(t.level, t.base, t.box) for t in tiles]
-    keys = [(("under", nodes[p], nodes[q], of), ()) for (p, q), of in zip(ends_of_pairs, covered, strict=True)]
-
-    def make(missing: list[int]) -> list[Pairs | None]:
-        number = np.full(len(part), -1)
-        number[missing] = np.arange(len(missing))
-        some = number[pair] >= 0
-        return _pairs(
-            cut, boxes, part[missing], finer[missing], step[part[missing], finer[missing]], shared[missing],
-            number[pair[some]], covers[some],
-        )  # fmt: skip
-
-    found = kept.together(keys, make)
-    made = [Injection(q, p, pairs) for (p, q), pairs in zip(ends_of_pairs, found, strict=True) if pairs is not None]
-    return sorted(made, key=lambda entry: (entry.donor, entry.block))
-
-
-def _pairs(
-    cut: Decomposition, boxes: np.ndarray, part: np.ndarray, finer: np.ndarray, step: np.ndarray, shared: np.ndarray,
-    pair: np.ndarray, covers: np.ndarray,
-) -> list[Pairs | None]:  # fmt: skip
-    """Return the coincident nodes of n pairs of parts, `part` (n,) and `finer` (n,), of `cut`; None for a pair without
-    any. `boxes`: the nodes of all parts, in the indexes of their levels. `step` (n, 1): the number of nodes of the
-    finer level for one of the coarser. `shared` (n, 2, 3): first and last + 1 of the nodes of `part` that are also
-    nodes of `finer`. `covers` (m, 2, 3): boxes among those of the pair `pair` (m,) that lie under still finer levels
-    and are left out."""
-    strides, origins = strides_of(cut.blocks, cut.stencil.halo)
-    box, low, high, cell, _ = _divided(shared[:, 0], shared[:, 1], pair, covers[:, 0], covers[:, 1])
+    box, low, high, cell, _ = _divided(shared[:, 0], shared[:, 1], pair[chosen], covers[chosen, 0], covers[chosen, 1])
     free = np.bincount(cell, minlength=len(box)) == 0
-    box, low, high = box[free], low[free], high[free]
-    first, steps = [], []
-    for own, by in ((part[box], np.ones((len(box), 1), int)), (finer[box], step[box])):
-        first.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
-        steps.append(strides[own] * by)
-    places, along = np.stack(first), np.stack(steps)
-    ends = np.searchsorted(box, np.arange(len(part) + 1)).tolist()
-    return [Pairs((high - low)[a:b], places[:, a:b], along[:, a:b]) if a < b else None for a, b in pairwise(ends)]
+    low, high, part, finer = low[free], high[free], part[box[free]], finer[box[free]]
+    strides, origins = strides_of(cut.blocks, cut.stencil.halo)
+    places, along = [], []
+    for own, by in ((part, np.ones((len(part), 1), int)), (finer, step[part, finer])):
+        places.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
+        along.append(strides[own] * by)
+    return CoincidentBoxes(part, finer, Pairs(high - low, np.stack(places), np.stack(along)))

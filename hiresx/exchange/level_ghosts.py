@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.arrays import Size, triple
-from hiresx.base.kept import Kept
 from hiresx.decomposition import Domain
-from hiresx.decomposition.level_donors import Cells, Injection, LevelShares, injections, level_shares
+from hiresx.decomposition.level_donors import (
+    Cells,
+    CoincidentBoxes,
+    Injection,
+    LevelShares,
+    coincident_boxes,
+    level_shares,
+)
 from hiresx.decomposition.tile_ghosts import TileGhosts, first_places
+from hiresx.device.arguments import address
 from hiresx.device.call import Calls
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -20,7 +26,7 @@ from hiresx.equations import DIRECTIONS
 from hiresx.exchange.copied_boxes import CopiedBoxes
 from hiresx.exchange.device_lists import lists_on_device
 from hiresx.exchange.filled_lists import ListBoxes, filled_lists
-from hiresx.exchange.patched_ghosts import FLUX, STATE, InterpolatedGhosts, PatchedExchange, Take
+from hiresx.exchange.patched_ghosts import FLUX, STATE, InterpolatedGhosts, PatchedExchange, Taken
 from hiresx.grid.patched import PATCHED, WIDTH
 from hiresx.mpi.communicator import Communicator
 
@@ -31,19 +37,17 @@ class LevelGhosts(PatchedExchange):
     """Exchange between levels of refinement. It interpolates the ghost nodes at the ends of a level from nodes of the
     next coarser level, along the normal of the face first and then along the face. The interpolation has sixth order in
     smooth flow and is linear at discontinuities. It also sets the nodes under a finer level (`nodes`). `domain`: the
-    grid and its levels. `states`: the arrays of the boxes of nodes that this rank computes. `kept`: cached results of
-    an earlier solver. Collective."""
+    grid and its levels. `states`: the arrays of the boxes of nodes that this rank computes. Collective."""
 
     def __init__(
-        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
-        kept: Kept,
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
     ):  # fmt: skip
         patches = domain.whole.patches
         InterpolatedGhosts.__init__(
             self, backend, program, comm, domain, states,
             lambda: [n for n, patch in enumerate(patches) if patch.condition.type == PATCHED],
         )  # fmt: skip
-        self._under = UnderFiner(backend, program, comm, domain, states, kept)
+        self._under = UnderFiner(backend, program, comm, domain, states)
 
     def _prepare(self, domain: Domain, found: Sequence[Any]) -> None:
         cut, rank = domain.cut, self._comm.rank
@@ -65,7 +69,7 @@ class LevelGhosts(PatchedExchange):
 
         places = {state.index: n for n, state in enumerate(self._states)}
         gives = np.flatnonzero(giver == rank)
-        gives = gives[np.lexsort((taker[gives] != rank, shares.part[gives]))]
+        gives = gives[np.lexsort((shares.part[gives], taker[gives] == rank))]
         cells = Cells.of(ghosts, shares, np.flatnonzero(owner[ghosts.part] == rank))
         points, contributions = cells.points, cells.contributions
         total, rows = int(points.sum()), int((points * contributions).sum())
@@ -91,26 +95,23 @@ class LevelGhosts(PatchedExchange):
             ],
         )  # fmt: skip
         to, begin, taken, given = (lists[a:b] for a, b in pairwise(ends))
-        launches = _runs(ghosts.part[of] * DIRECTIONS + ghosts.direction[of])
-        number = np.append(number, total)
-        self._takes = [
-            Take(
-                places[int(ghosts.part[of[a]])], int(ghosts.direction[of[a]]), int(number[b] - number[a]),
-                "patched_ghosts", {}, to[number[a] : number[b]], begin[number[a] : number[b] + 1], taken,
-            )
-            for a, b in launches
-        ]  # fmt: skip
+        begins = [a for a, _ in _runs(ghosts.part[of] * DIRECTIONS + ghosts.direction[of])]
+        self._taken = Taken(
+            [places[p] for p in ghosts.part[of[begins]].tolist()], ghosts.direction[of[begins]].tolist(),
+            [*number[begins].tolist(), total], {"to": to, "begin": begin, "rows": taken},
+        )  # fmt: skip
         self._gives = self._boxed_gives(places, ghosts, shares, gives, taker == rank, given)
 
     def _boxed_gives(
         self, places: Mapping[int, int], ghosts: TileGhosts, shares: LevelShares, gives: np.ndarray, local: np.ndarray,
         to: Any,
     ) -> "list[_BoxedGive]":  # fmt: skip
-        """Return the contributions `gives` of parts of this rank, with their data on the device. `places`: the place of
-        each part in the list of parts. `local` (n,): whether each contribution is one to ghosts of this rank. `to`: the
-        places of the contributions in their buffers."""
+        """Return the contributions `gives` of parts of this rank, with their data on the device: those to ghosts of
+        other ranks, then those to ghosts of this rank. `places`: the place of each part in the list of parts. `local`
+        (n,): whether each contribution is one to ghosts of this rank. `to`: the places of the contributions in their
+        buffers."""
         part, d, count = shares.part[gives], ghosts.direction[shares.ghosts[gives]], shares.count[gives]
-        launches = _runs(2 * part + local[gives])
+        launches = _runs(local[gives].astype(int))
         begins = first_places(np.array([len(line.start) for line in shares.lines], int))
         start = np.concatenate([*(line.start for line in shares.lines), np.zeros(1, int)])
         weights = np.concatenate([np.zeros((2, WIDTH, 0)), *(line.weights for line in shares.lines)], axis=-1)
@@ -123,16 +124,18 @@ class LevelGhosts(PatchedExchange):
         sizes_of_face, columns, widths, first = (
             np.take_along_axis(along, face, axis=1) for along in (sizes, column, width, least)
         )
-        own = [self._states[places[p]] for p in part.tolist()]
-        strides = np.take_along_axis(np.array([s.strides for s in own], int).reshape(-1, 3), face, axis=1)
-        origin = np.array([s.origin for s in own], int) + (first * strides).sum(axis=1)
+        place = np.array([places[p] for p in part.tolist()], int)
+        strides = np.take_along_axis(
+            np.array([s.strides for s in self._states], int).reshape(-1, 3)[place], face, axis=1
+        )
+        origin = np.array([s.origin for s in self._states], int)[place] + (first * strides).sum(axis=1)
         outwards = ghosts.side[shares.ghosts[gives]]
         layer = column[every, d] + np.where(outwards > 0, 0, sizes[every, d] - 1)
         values = sizes[every, d] * widths.prod(axis=1)
         ahead = np.stack([first_places(count), first_places(values)], axis=1)
         for a, b in launches:
             ahead[a:b] -= ahead[a].copy()
-        table = np.column_stack([ahead, d, origin, layer, outwards, sizes_of_face, columns, widths, first])
+        table = np.column_stack([ahead, d, origin, layer, outwards, place, sizes_of_face, columns, widths, first])
         [[boxes, start]] = lists_on_device(self._backend, [[table, start]])
         along = {
             "columns": len(start) - 1, "start": start, "weights": self._backend.to_device(weights.astype(self._real)),
@@ -140,9 +143,8 @@ class LevelGhosts(PatchedExchange):
         number, width = np.append(first_places(count), count.sum()), table.shape[1]
         return [
             _BoxedGive(
-                places[int(part[a])], triple(shares.widths[gives[a]].tolist()), int(values[a:b].sum()),
-                to[number[a] : number[b]], {"box": boxes[width * a : width * b], "boxes": b - a, **along},
-                bool(local[gives[a]]),
+                int(values[a:b].sum()), to[number[a] : number[b]],
+                {"box": boxes[width * a : width * b], "boxes": b - a, **along}, bool(local[gives[a]]),
             )
             for a, b in launches
         ]  # fmt: skip
@@ -153,19 +155,21 @@ class LevelGhosts(PatchedExchange):
         variables = {"variables": width} if kind == "field_" else {}
         ends = width * np.cumsum([0, *(g.values for g in self._gives)])
         between = self._backend.empty((max(int(ends[-1]), 1),), str(self._real))
+        arrays = (
+            [(s.metrics, flux) for s, flux in zip(self._states, self._viscous[1], strict=True)]
+            if what == FLUX
+            else [(s.q if what == STATE else s.array(what),) for s in self._states]
+        )
+        table = [
+            [*map(address, of), *[0] * (2 - len(of)), s.variable_stride, *s.strides[1:]]
+            + [WIDTH if n > 1 else 1 for n in s.size[1:]]
+            for s, of in zip(self._states, arrays, strict=True)
+        ]
+        part = self._backend.to_device(np.array(table, np.int64).ravel())
+        touched = [(array, False) for of in arrays for array in of]
         for g, (first, last) in zip(self._gives, pairwise(ends.tolist()), strict=True):
-            s = self._states[g.place]
-            given: dict[str, Any]
-            if what == STATE:
-                given = {"q": s.q}
-            elif what == FLUX:
-                _, wj, wk = g.widths
-                given = {"wj": wj, "wk": wk, "m": s.metrics, "flux": self._viscous[1][g.place]}
-            else:
-                given = {"field": s.array(what)}
             common = {"n": g.values, **g.lists, **variables, "layers": between[first:last]}
-            strides = {"sj": s.strides[1], "sk": s.strides[2], "sv": s.variable_stride}
-            layers.append(call(f"level_{kind}layers", (g.values, 1, 1), **common, **strides, **given))
+            layers.append(call(f"level_{kind}layers", (g.values, 1, 1), **common, part=part)._replace(touched=touched))
             buffer = incoming if g.local else outgoing
             shares.append(call(f"level_{kind}shares", (len(g.to), 1, 1), **common, to=g.to, buffer=buffer))
         return [layers, shares]
@@ -190,11 +194,10 @@ class LevelGhosts(PatchedExchange):
 
 @dataclass(frozen=True, eq=False)
 class _BoxedGive:
-    """Contributions of one part of this rank to boxes of ghosts. `values`: the number of values between the kernels of
-    kernels/level_ghosts.h. `to`: the places of the ghosts in the buffer. `lists`: arguments of both kernels."""
+    """Contributions of the parts of this rank to boxes of ghosts: of this rank (`local`), or of other ranks. `values`:
+    the number of values between the kernels of kernels/level_ghosts.h. `to`: the places of the ghosts in the buffer.
+    `lists`: arguments of both kernels."""
 
-    place: int
-    widths: Size
     values: int
     to: Any
     lists: Mapping[str, Any]
@@ -217,19 +220,18 @@ def _messages(other: np.ndarray, first: np.ndarray, count: np.ndarray, rank: int
 class UnderFiner:
     """Exchange that copies the state from nodes of finer levels to the coincident nodes of coarser levels (injection).
     Between ranks the values pass through the memory of the host. `domain`: the grid and its levels. `states`: the
-    arrays of the boxes of nodes that this rank computes. `kept`: cached results of an earlier solver. Collective."""
+    arrays of the boxes of nodes that this rank computes. Collective."""
 
     def __init__(
-        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
-        kept: Kept,
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
     ):  # fmt: skip
         self._backend, self._program = backend, program
         self._states = {state.index: state for state in states}
         owner, rank = [part.rank for part in domain.cut.parts], comm.rank
         with comm.together():
-            found = injections(domain.whole, domain.cut, kept)
-            here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
-            self._copy = program.prepare(self._copies(here))
+            boxes = coincident_boxes(domain.whole, domain.cut)
+            self._copy = program.prepare(self._copies(boxes, np.array(owner) == rank))
+            found = boxes.injections() if comm.size > 1 else []
             # Both ends of a message use the same order of its entries.
             self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
             self._into = self._messages(found, owner, rank, lambda e: (owner[e.block], owner[e.donor]))
@@ -242,25 +244,24 @@ class UnderFiner:
             if array is not None:
                 yield array, len(array)
 
-    def _copies(self, here: Sequence[Injection]) -> list[Call]:
-        """Return the launches that copy within this rank, one for each field that holds a state."""
-        if not here:
+    def _copies(self, boxes: CoincidentBoxes, own: np.ndarray) -> list[Call]:
+        """Return the launches that copy within this rank, one for each field that holds a state. `own` (n,): whether
+        this rank has each of the n parts."""
+        here, nodes = own[boxes.block] & own[boxes.donor], boxes.nodes
+        ends = np.stack([boxes.block, boxes.donor])[:, here]
+        if not ends.size:
             return []
-        pairs = [e.pairs for e in here]
-        counts = [len(some.sizes) for some in pairs]
-        ends = np.repeat([[e.block for e in here], [e.donor for e in here]], counts, axis=1)
-        sizes = np.concatenate([some.sizes for some in pairs])
-        first, steps = (np.concatenate(of, axis=1) for of in zip(*((p.first, p.steps) for p in pairs), strict=True))
-        boxes = CopiedBoxes(ends, sizes, first, steps, np.ones(len(sizes), int))
+        signs = np.ones(ends.shape[1], int)
+        copied = CopiedBoxes(ends, nodes.sizes[here], nodes.first[:, here], nodes.steps[:, here], signs)
         arrays = {n: [*self._arrays(n)] for n in np.unique(ends).tolist()}
 
         def calls(turn: int, variables: int) -> list[Call]:
-            return boxes.calls(
+            return copied.calls(
                 self._backend, self._program, "copy_halo", variables, lambda n: arrays[n][turn][0],
                 lambda n: self._states[n].variable_stride,
             )  # fmt: skip
 
-        return [call for turn, (_, width) in enumerate(arrays[here[0].block]) for call in calls(turn, width)]
+        return [call for turn, (_, width) in enumerate(arrays[int(ends[0, 0])]) for call in calls(turn, width)]
 
     def _messages(
         self, found: Sequence[Injection], owner: Sequence[int], rank: int, ends: Callable[[Injection], tuple[int, int]]

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
-from hiresx.device.call import Calls
+from hiresx.device.arguments import address
+from hiresx.device.call import Call, Calls
 from hiresx.device.fields import declared_field
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
@@ -46,22 +47,29 @@ class _Give:
 
 
 @dataclass(frozen=True, eq=False)
-class Take:
-    """The kernel launch that computes `count` interpolated ghosts of one box of nodes, each as a sum of contributions.
-    The ghosts lie behind faces of the box normal to one direction. `place`: the position of the box among the boxes of
-    this rank. `direction`: 0, 1 or 2. `kernel`: the name of the kernel for the state, and `extra` its further
-    arguments. All arrays are on the device: `to`, the flat indexes of the ghosts in the box's array with ghosts;
-    `rows`, the positions of the contributions in a buffer, ghost by ghost; `first`, where the contributions to each sum
-    begin in `rows`, and at last where they end."""
+class _Take:
+    """The launch of `kernel`, with the further arguments `extra`, that computes `count` ghosts behind a wall of one box
+    of nodes. `place`: the position of the box among the boxes of this rank. `lists`: as in `Taken`."""
 
     place: int
-    direction: int
     count: int
     kernel: str
     extra: dict[str, Any]
-    to: Any
-    first: Any
-    rows: Any
+    lists: dict[str, Any]
+
+
+class Taken(NamedTuple):
+    """The ghosts that one launch computes, each as a sum of contributions, in n groups. The ghosts of a group lie
+    behind faces of one box of nodes, normal to one direction. `places`: the positions of the n boxes among the boxes of
+    this rank. `directions`: the n directions, 0, 1 or 2. `ends`: the number of the first ghost of each group, then the
+    number of all ghosts. `lists`: arrays on the device by name: `to`, the flat index of each ghost in the box's array
+    with ghosts; `rows`, the positions of the contributions in a buffer, ghost by ghost; `begin`, where the
+    contributions to each ghost begin in `rows`, and at last where they end."""
+
+    places: list[int]
+    directions: list[int]
+    ends: list[int]
+    lists: dict[str, Any]
 
 
 class InterpolatedGhosts(ABC):
@@ -164,6 +172,14 @@ class InterpolatedGhosts(ABC):
         behind = np.concatenate([[0], np.cumsum(count)])
         taken = np.repeat(starts[points] - behind[:-1], count) + np.arange(behind[-1])
         flat, rows = flat[chosen], row[taken]
+        if not any(apart):
+            [[to, begin, rows]] = lists_on_device(self._backend, [[flat, behind, rows]])
+            own = chosen[ends[:-1]]
+            self._taken = Taken(
+                [places[p] for p in part[own].tolist()], along[own].tolist(), ends,
+                {"to": to, "begin": begin, "rows": rows},
+            )  # fmt: skip
+            return
         for (a, b), (c, d) in zip(pairwise(ends), pairwise(ends_of_points), strict=True):
             own, first, last = chosen[a], behind[c], behind[d]
             n = int(np.searchsorted(ghosts, own, "right")) - 1
@@ -177,9 +193,13 @@ class InterpolatedGhosts(ABC):
                 geometry = np.ascontiguousarray(entry.geometry[:, chosen[a:b] - ghosts[n]], dtype=real)
                 extra |= {"n": b - a, "geometry": device(geometry)}
                 extra |= self._acceleration(self._states[places[p]])
-            takes.append((places[p], int(along[own]), b - a, _kernel(entry), extra))
+            kernel = "mirrored_ghosts" if entry.geometry is None else "curved_ghosts"
+            takes.append((places[p], b - a, kernel, extra))
         lists = lists_on_device(self._backend, numbers)
-        self._takes = [Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
+        self._takes = [
+            _Take(*take, dict(zip(("to", "begin", "rows"), own, strict=True)))
+            for take, own in zip(takes, lists, strict=True)
+        ]
 
     def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> Sequence[Any]:
         """Return contributions of parts of this rank, with their data on the device. `of`: for each the place of the
@@ -255,23 +275,31 @@ class InterpolatedGhosts(ABC):
         outgoing = zeros((max(width * self._leaving, 1),), real)
         incoming = zeros((max(width * self._held, 1),), real)
         host = np.zeros(width * (self._held - self._own), self._real)
-        call = self._program.call
-        take = []
-        for t in self._takes:
-            s = self._states[t.place]
-            extent = (t.count, 1, 1)
-            lists = {"to": t.to, "begin": t.first, "rows": t.rows, "buffer": incoming, "sv": s.variable_stride}
-            if what == STATE:
-                take.append(call(t.kernel, extent, **lists, **t.extra, q=s.q))
-            elif what != FLUX:
-                field = s.array(what)
-                take.append(call("patched_field_ghosts", extent, **lists, variables=width, field=field))
-            else:
-                flux = self._viscous[0][t.place][t.direction]
-                take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
         # Contributions have their own positions in a buffer, and ghosts have theirs in a field.
-        give = self._give_calls(what, width, outgoing, incoming)
+        give, take = self._give_calls(what, width, outgoing, incoming), self._take_calls(what, width, incoming)
         return self._program.prepare(give), self._program.prepare([take]), outgoing, incoming, host
+
+    def _take_calls(self, what: str, width: int, incoming: Any) -> list[Call]:
+        """Return the launch that computes the ghosts of one exchange from the contributions."""
+        places, directions, ends, lists = self._taken
+        if not places:
+            return []
+        states, areas = [self._states[place] for place in places], list[Any]()
+        if what == FLUX:
+            arrays = [self._viscous[0][place][d] for place, d in zip(places, directions, strict=True)]
+            areas = [s.areas[d] for s, d in zip(states, directions, strict=True)]
+        else:
+            arrays = [s.q if what == STATE else s.array(what) for s in states]
+        rows = [ends[:-1], [*map(address, arrays)], [*map(address, areas)] or [0] * len(places)]
+        table = np.array([*rows, [s.variable_stride for s in states]], np.int64).T
+        variables = {} if what in (STATE, FLUX) else {"variables": width}
+        kernel = {STATE: "patched_ghosts", FLUX: "patched_fluxes"}.get(what, "patched_field_ghosts")
+        call = self._program.call(
+            kernel, (ends[-1], 1, 1), **lists, buffer=incoming, parts=len(places),
+            part=self._backend.to_device(table.ravel()), **variables,
+        )  # fmt: skip
+        touched = {id(array): (array, True) for array in arrays} | {id(area): (area, False) for area in areas}
+        return [call._replace(touched=[*touched.values()])]
 
     def _give_calls(self, what: str, width: int, outgoing: Any, incoming: Any) -> Calls:
         """Return the launches that compute the contributions of one exchange."""
@@ -299,12 +327,6 @@ def _by_number(numbers: np.ndarray) -> tuple[np.ndarray, list[int]]:
     order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
     changes = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     return order, [*changes.tolist(), len(order)]
-
-
-def _kernel(entry: Located) -> str:
-    if isinstance(entry, mirror_points.MirrorSources):
-        return "mirrored_ghosts" if entry.geometry is None else "curved_ghosts"
-    return "patched_ghosts"
 
 
 class PatchedExchange(InterpolatedGhosts):
@@ -375,3 +397,12 @@ class MirroredGhosts(InterpolatedGhosts):
 
     def _shares(self, domain: Domain, found: Sequence[mirror_points.MirrorSources]) -> Iterator[patched_donors.Rows]:
         return mirror_rows.rows(domain.whole, domain.cut, found)
+
+    def _take_calls(self, what: str, width: int, incoming: Any) -> list[Call]:
+        return [
+            self._program.call(
+                t.kernel, (t.count, 1, 1), **t.lists, **t.extra, buffer=incoming, sv=s.variable_stride, q=s.q
+            )
+            for t in self._takes
+            for s in (self._states[t.place],)
+        ]

@@ -6,6 +6,7 @@ from collections.abc import Set
 import numpy as np
 
 from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side
 from hiresx.rhs.chunks import line_chunk, row_chunk
 from hiresx.rhs.inviscid import InviscidPlan, flux_arguments
@@ -25,6 +26,13 @@ class Fused(InviscidPlan):
         slower."""
         return {0, 1, 2} if precision == "fp32" else {0}
 
+    @staticmethod
+    def chunks(state: BlockState, crowd: float) -> tuple[int, ...]:
+        """Return, for each active index direction, the number of nodes of the segments into which the launches of the
+        block `state` divide grid lines. `crowd`: the number of nodes of all blocks whose launches are made together,
+        divided by that of this block."""
+        return tuple(_chunk(state, d, crowd) for d in state.active)
+
     def launches(self, d: int, first: bool) -> list[Call]:
         """Return the one kernel launch that computes the inviscid terms along the index direction `d`. If `first` is
         true it sets the right-hand side, otherwise it adds to it."""
@@ -42,19 +50,21 @@ class Fused(InviscidPlan):
             "walls": sum(1 << (side(face) > 0) for face in walls if direction(face) == d),
             **flux_arguments(s, d),
         }  # fmt: skip
+        chunk = _chunk(s, d, self.crowd)
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
-            elements = (rows - 1) * s.strides[1] + n
-            chunk = row_chunk(elements, self._of_all(planes))
-            extent = (-(-elements // chunk), 1, planes)
+            extent = (-(-((rows - 1) * s.strides[1] + n) // chunk), 1, planes)
             return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
-        count = self._of_all(s.size[0] * s.size[other])
-        chunk = line_chunk(n, count, np.dtype(s.real).itemsize)
         extent = (s.size[0], s.size[other], -(-n // chunk))
         lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
 
-    def _of_all(self, count: int) -> int:
-        """Return the number of lines or tiles in the launches of all blocks, of which this block has `count`."""
-        return math.ceil(count * self.crowd)
+
+def _chunk(state: BlockState, d: int, crowd: float) -> int:
+    """Return the number of nodes of a segment along direction `d`. The number of segments is that of all blocks whose
+    launches are made together."""
+    (ni, nj, nk), n = state.size, state.size[d]
+    if state.strides[d] == 1:
+        return row_chunk((nj - 1) * state.strides[1] + n, math.ceil(nk * crowd))
+    return line_chunk(n, math.ceil(ni * state.size[3 - d] * crowd), np.dtype(state.real).itemsize)

@@ -82,6 +82,12 @@ class InviscidPlan(ABC):
         self.early: list[Call] = self.together(early, True)
         self.late: list[Call] = self.together(behind, not early)
 
+    @staticmethod
+    def chunks(state: BlockState, crowd: float) -> tuple[int, ...]:
+        """Return, for each active index direction, the number of nodes of the segments into which the launches of the
+        block `state` divide grid lines; nothing if the plan does not divide them. `crowd`: as for the class."""
+        return ()
+
     def sums(self, d: int) -> Any:
         """Return the device array in which the launches along the index direction `d` store sums of mass fluxes for
         walls normal to `d`; None if the block has no such wall."""

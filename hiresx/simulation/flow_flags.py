@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
 from hiresx.decomposition.flags import CRITERIA, Flags, criterion, looked_at, marks
 from hiresx.decomposition.hierarchy import Choosing, Hierarchy
 from hiresx.decomposition.levels import part_on_level
 from hiresx.decomposition.refinement import Taken, boxes_of
+from hiresx.device.arguments import address
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
-from hiresx.exchange.device_lists import lists_on_device
 from hiresx.grid.blocks import FACES, Range, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.mpi.communicator import Communicator
@@ -84,22 +83,19 @@ def _largest_marks(solver: Solver, marks: Sequence[Any], alike: Sequence[Sequenc
     ends = np.cumsum([0, *map(prod, shapes)]).tolist()
 
     def calls() -> tuple[Any, Callable[[], None]]:
-        every = backend.empty((ends[-1],), "int8")
-        bounds = [
-            [np.append(first, n) for first, n in zip(of, own.shape[::-1], strict=True)]
-            for of, own in zip(alike, marks, strict=True)
-        ]
-        lists = lists_on_device(backend, [[np.concatenate(of)] for of in bounds])
-        made = [
-            solver.program.call(
-                "largest_marks", triple(shape[::-1]), nodes_i=own.shape[2], nodes_j=own.shape[1], boxes_i=shape[2],
-                boxes_j=shape[1], ends=of, marks=own, largest=every[a:b],
-            )
-            for own, shape, [of], (a, b) in zip(marks, shapes, lists, pairwise(ends), strict=True)
-        ]  # fmt: skip
-        return every, solver.program.prepare([made])
+        every, bounds, rows = backend.empty((ends[-1],), "int8"), list[int](), []
+        for begin, own, shape, of in zip(ends[:-1], marks, shapes, alike, strict=True):
+            rows.append((begin, address(own), *own.shape[:0:-1], *shape[:0:-1], len(bounds)))
+            bounds += [n for first, size in zip(of, own.shape[::-1], strict=True) for n in (*first.tolist(), size)]
+        call = solver.program.call(
+            "largest_marks", (ends[-1], 1, 1), parts=len(rows), part=backend.to_device(np.array(rows).ravel()),
+            ends=backend.to_device(np.array(bounds, np.int32)), largest=every,
+        )  # fmt: skip
+        return every, solver.program.prepare([call._replace(touched=[(own, False) for own in marks])])
 
-    # The launches hold the arrays whose numbers are in the key, so these numbers stay their own.
+    if not marks:
+        return []
+    # The launch holds the arrays whose numbers are in the key, so these numbers stay their own.
     every, launch = solver.kept(("largest marks", *map(id, marks)), (), calls)
     launch()
     found = backend.to_host(every)

@@ -1,7 +1,6 @@
 """The ghosts of connected and patched faces and of mirroring walls: their exchange, and computation during it."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from hiresx.case import Case
@@ -34,8 +33,8 @@ class Ghosts:
         for field in blocks.layout.fields_exchanged_once():
             self.halo.start_field(field.name)
             self.halo.finish_field(field.name)
-        between: Any = PatchedExchange if domain.whole.levels is None else partial(LevelGhosts, kept=blocks.kept)
-        self.patched: PatchedExchange = between(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
+        between = PatchedExchange if domain.whole.levels is None else LevelGhosts
+        self.patched = between(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
         self.mirrored = MirroredGhosts(
             case, blocks.backend, blocks.program, blocks.comm, domain, blocks.states
         )  # fmt: skip

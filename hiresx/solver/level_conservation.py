@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.level_donors import Injection, injections
+from hiresx.decomposition.level_donors import Injection, coincident_boxes
 from hiresx.decomposition.level_quadrature import LevelWeights, covered_cells
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.quadrature import SHARED, block_weights, ends
@@ -246,7 +246,7 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
             counted = np.zeros(state.shape)
             state.interior(counted)[...] = weights.nodes[state.part.whole][slices(state.part.box)]
             masses[n] = counted * volumes[n]
-        found = injections(whole, cut, blocks.kept)
+        found = coincident_boxes(whole, cut).injections()
         covered = [e for e in found if e.block in states]
     given = _given(blocks, found, [masses[e.block].ravel()[e.to] for e in covered])
     lists: list[_List] = []

@@ -104,7 +104,11 @@ class Terms:
         crowd = crowds(points, LARGE) if plan == "fused" else [1.0] * len(points)
         self.inviscid = [
             blocks.kept(
-                ("inviscid", how, remote, walls := frozenset(conditions.faces_with_flux_sums(s)), crowd[n]), (s,),
+                (
+                    "inviscid", how, remote, walls := frozenset(conditions.faces_with_flux_sums(s)),
+                    plan_class.chunks(s, crowd[n]),
+                ),
+                (s,),
                 partial(
                     plan_class, blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
                     walls, {d: self.viscous[n].fluxes[d] for d in carried}, crowd[n],

@@ -97,14 +97,13 @@ BOXES = {
 }
 # A box of ghosts of a tile: two layers along i, of two by four ghosts that read six by seven nodes.
 LEVELS: dict[str, dict[str, Any]] = {
-    f"level_{kind}{part}": {
+    f"level_{kind}shares": {
         "n": 2 * 6 * 7,
         "columns": 4,
         "start": np.array([0, 0, 1, 1], np.int32),
-        "box": np.array([0, 0, 0, ORIGIN, 0, 1, 4, 2, 0, 0, 7, 6, 0, 0], np.int32),
+        "box": np.array([0, 0, 0, ORIGIN, 0, 1, 0, 4, 2, 0, 0, 7, 6, 0, 0], np.int32),
     }
     for kind in ("", "flux_", "field_")
-    for part in ("layers", "shares")
 }
 # Faces in three dimensions: a node, the four behind it and seven along each tangent. Numbers of the nodes of a wall, in
 # the list of all nodes and in the wall.
@@ -131,9 +130,6 @@ FILLED = {
         "box": np.array([0, 0, 2, ORIGIN, 4, 5, *STRIDES, 40, 80, 1, ORIGIN + 2, 3, 2, *STRIDES], np.int32),
     }
 }  # fmt: skip
-# Two boxes of nodes in each direction.
-ENDS_OF_BOXES = [end for n in SIZE for end in (0, n // 2, n)]
-REDUCED = {"largest_marks": {"boxes_i": 2, "boxes_j": 2, "ends": np.array(ENDS_OF_BOXES, np.int32)}}
 # Columns in two pieces, and the remainder of them.
 TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
 PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
@@ -159,10 +155,9 @@ EXTENTS = {
     },
     **{"choose_step": (1, 1, 1), "sum_reals": (5, 2, 1)},
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
-    **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
-    **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
+    **dict.fromkeys(("patched_state", "patched_flux", "patched_field"), (SIZE[0], 1, 1)),
     "interpolated_values": (SIZE[0], 5, 1),  # of the gas variables
-    **{name: (LEVELS[name]["n"] if "layers" in name else 2 * 2 * 4, 1, 1) for name in LEVELS},
+    **dict.fromkeys(LEVELS, (2 * 2 * 4, 1, 1)),
     **dict.fromkeys(("level_sums", "level_parts", "level_ends", "level_states"), (SIZE[0], 1, 1)),
     "scalar_held": FACE,
     # three places for each of the second ones
@@ -170,7 +165,6 @@ EXTENTS = {
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
     "reduce": (5, 7, 1),
-    "largest_marks": (2, 2, 2),
     **{"list_segments": (5, 1, 1), "sweep_segments": (5, 1, 1), "sweep_all_along": (3, 1, 1)},
     "fill_lists": (2, 1, 1),
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
@@ -225,7 +219,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
-            LINES, SEGMENTS, SIGNALLED, WAVES, EDDIES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, REDUCED, PIECES,
+            LINES, SEGMENTS, SIGNALLED, WAVES, EDDIES, CHAINS, BOXES, LEVELS, WATCHED, FILLED, PIECES,
         )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)

@@ -2,6 +2,7 @@
 // contribution to each ghost that lies between its nodes (patched_state, patched_flux). The part that has the ghost
 // adds the contributions of all parts (patched_ghosts, patched_fluxes). weights[(2, 3, 6)][n]: first of the
 // interpolation of high order, then of the linear one, each along i, j, k.
+#include "../boxes.h"
 #include "../interpolated.h"
 
 // Contributions to the state of n ghosts. buffer[to[i]]: the sixth-order values of the variables, behind them the
@@ -54,9 +55,18 @@ KERNEL(interpolated_values, int i, int j, int k, int n, int wi, int wj, int wk, 
     found[(long long)i * gas_variables + j] = value;
 }
 
-// Ghosts to[i] from the contributions rows[begin[i]..begin[i + 1] - 1] of a buffer.
+// The ghosts of a part from number `ghosts` on, counted over all parts: the addresses of the array that has them and of
+// the area vectors along the direction of the face, and the stride between variables.
+struct patched_part {
+    long long ghosts, array, area, sv;
+};
+
+// Ghosts to[i] of a part from the contributions rows[begin[i]..begin[i + 1] - 1] of a buffer.
 KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
-       stride sv, state_field<conserved_variables> q) {
+       int parts, const long long *part) {
+    const patched_part &own = box_of(part, parts, &patched_part::ghosts, (long long)i);
+    const state_pointer q = reinterpret_cast<stored_real *>(own.array);
+    const stride sv = own.sv;
     real value[conserved_variables];
     interpolated_state(rows, begin[i], begin[i + 1], buffer, nullptr, 0, value);
     for (int v = 0; v < conserved_variables; ++v) q[v * sv + to[i]] = value[v];
@@ -83,11 +93,13 @@ KERNEL(patched_field, int i, int j, int k, int n, int wi, int wj, int wk, int sj
 
 // Ghosts of a field of patched_field.
 KERNEL(patched_field_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
-       stride sv, int variables, work_field<1> field) {
+       int parts, const long long *part, int variables) {
+    const patched_part &own = box_of(part, parts, &patched_part::ghosts, (long long)i);
+    work_real *field = reinterpret_cast<work_real *>(own.array);
     for (int v = 0; v < variables; ++v) {
         real sum = real(0);
         for (int r = begin[i]; r < begin[i + 1]; ++r) sum += buffer[(long long)rows[r] * variables + v];
-        field[v * sv + to[i]] = sum;
+        field[v * own.sv + to[i]] = sum;
     }
 }
 
@@ -112,13 +124,16 @@ KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj,
 
 // Viscous fluxes along the index direction of the face at the ghosts. area: area vectors of that direction.
 KERNEL(patched_fluxes, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
-       stride sv, const work_real *area, work_real *flux) {
+       int parts, const long long *part) {
+    const patched_part &own = box_of(part, parts, &patched_part::ghosts, (long long)i);
+    const work_real *area = reinterpret_cast<const work_real *>(own.area);
+    work_real *flux = reinterpret_cast<work_real *>(own.array);
     real sum[gradient_variables];
     for (int v = 0; v < gradient_variables; ++v) sum[v] = real(0);
     for (int r = begin[i]; r < begin[i + 1]; ++r) {
-        const real *part = buffer + (long long)rows[r] * (3 * gradient_variables);
+        const real *given = buffer + (long long)rows[r] * (3 * gradient_variables);
         for (int v = 0; v < gradient_variables; ++v)
-            for (int x = 0; x < 3; ++x) sum[v] += part[3 * v + x] * area[x * sv + to[i]];
+            for (int x = 0; x < 3; ++x) sum[v] += given[3 * v + x] * area[x * own.sv + to[i]];
     }
-    for (int v = 0; v < gradient_variables; ++v) flux[v * sv + to[i]] = sum[v];
+    for (int v = 0; v < gradient_variables; ++v) flux[v * own.sv + to[i]] = sum[v];
 }

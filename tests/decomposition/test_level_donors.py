@@ -7,7 +7,7 @@ import pytest
 
 from hiresx.case import Case
 from hiresx.decomposition import Part, domain, padded_shape
-from hiresx.decomposition.level_donors import Cells, injections, level_shares
+from hiresx.decomposition.level_donors import Cells, coincident_boxes, level_shares
 from hiresx.decomposition.levels import stencils
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.tile_ghosts import TileGhosts
@@ -127,7 +127,7 @@ def test_every_node_under_finer_levels_takes_one_value(parts):
     ground = made(REGIONS["inside, and at both ends of the period"], True, parts)
     levels, cut = ground.whole.levels, ground.cut
     places = {p: [] for p in range(len(cut.parts))}
-    for e in injections(ground.whole, cut):
+    for e in coincident_boxes(ground.whole, cut).injections():
         assert e.pairs.count == len(e.to) == len(e.source)
         places[e.block] += e.to.tolist()
         assert len({*e.source.tolist()}) == len(e.source)

@@ -5,6 +5,7 @@ import pytest
 from kernels_alone import BACKENDS, GAMMA, ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
 
 from hiresx.decomposition.tile_ghosts import first_places, over_boxes
+from hiresx.device.arguments import address
 from hiresx.equations.gas import Gas
 from hiresx.exchange.filled_lists import ListBoxes, filled_lists
 from hiresx.simulation.prolongation import _line, interpolate
@@ -42,7 +43,7 @@ def test_boxes_have_the_shares_of_their_ghosts_one_by_one(backend, what):
         layers = columns[normal]
         origin = ORIGIN + sum(lo * STRIDES[d] for d, lo in zip(face, first, strict=True))
         of_face = [len(columns[d]) for d in face] + [columns[d][0] for d in face] + width + first
-        rows.append([len(giving), values, normal, origin, layers[0], layers[1] - layers[0], *of_face])
+        rows.append([len(giving), values, normal, origin, layers[0], layers[1] - layers[0], 0, *of_face])
         values += len(layers) * width[0] * width[1]
         for layer in layers:
             for second in columns[face[1]]:
@@ -73,7 +74,9 @@ def test_boxes_have_the_shares_of_their_ghosts_one_by_one(backend, what):
         "n": values, "boxes": len(rows), "columns": len(START), "box": np.array(rows, np.int32).ravel(), "start": START,
         "weights": weights, "layers": layers, **variables,
     }  # fmt: skip
-    made.launch(f"level_{kind}layers", (values, 1, 1), **common, **strides, **given)
+    arrays = [given[name] for name in ("q", "m", "flux", "field") if name in given]
+    part = [*(address(array) for array in arrays), *[0] * (2 - len(arrays)), POINTS, *STRIDES[1:], 6, 6]
+    made.launch(f"level_{kind}layers", (values, 1, 1), **common, part=np.array(part, np.int64))
     made.launch(f"level_{kind}shares", (count, 1, 1), **common, to=to, buffer=found)
     assert np.abs(wanted).max() > 0.1
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14 * np.abs(wanted).max())

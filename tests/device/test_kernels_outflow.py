@@ -17,6 +17,8 @@ from kernels_alone import (
     turn,
 )
 
+from hiresx.device.arguments import address
+
 KERNELS = ("half_point.h", "metrics.h", "interpolated.h", "boundary/outflow.h", "boundary/patched.h")
 
 
@@ -116,17 +118,20 @@ def test_ghosts_of_a_patched_face(backend):
     placed = np.empty_like(buffer)
     placed[order] = buffer
     to = rng.permutation(POINTS)[:n].astype(np.int32)
-    q = np.zeros((5, *SHAPE))
+    q = np.zeros((2, 5, *SHAPE))  # of two parts, of which the second one has the ghosts from 20 on
     program(backend, KERNELS).launch(
         "patched_ghosts", (n, 1, 1), to=to, begin=2 * np.arange(n + 1, dtype=np.int32),
-        rows=np.stack([order[:n], order[n:]], axis=1).ravel().astype(np.int32), buffer=placed, sv=POINTS, q=q,
+        rows=np.stack([order[:n], order[n:]], axis=1).ravel().astype(np.int32), buffer=placed, parts=2,
+        part=np.array([0, address(q[0]), 0, POINTS, 20, address(q[1]), 0, POINTS]),
     )  # fmt: skip
     s = np.maximum(abs(high[0] - low[0]) / low[0], abs(high[4] - low[4]) / low[4])
     gas = (high[0] > 0.1 * low[0]) & (high[4] > 0.1 * low[4])
     share = np.where(gas, 1 / (1 + (s / 0.1) ** 4), 0.0)
     assert ((share > 0.05) & (share < 0.95)).sum() > 10 and (share == 0).sum() >= 10
     wanted = rows[5:] + share * (rows[:5] - rows[5:])
-    np.testing.assert_allclose(q.reshape(5, -1)[:, to], wanted, rtol=1e-11, atol=1e-11)
+    found = np.where(np.arange(n) < 20, *q.reshape(2, 5, -1)[:, :, to])
+    np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-11)
+    assert np.count_nonzero(q) == 5 * n
 
 
 @pytest.mark.parametrize("leaves", [True, False])

@@ -1,5 +1,7 @@
 """The ghosts of tiles of a flow that is linear in the indexes of the grid, which both interpolations keep."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -53,8 +55,9 @@ def test_a_linear_flow_goes_on_behind_tiles(where, parts):
         state.interior(state.q)[...] = state.interior(linear(state))
     patched = solver._ghosts.patched
     patched.state()
-    assert {take.direction for take in patched._takes} == {0, 1, 2}
-    for take in patched._takes:
-        state = solver.states[take.place]
-        found, wanted = (q.reshape(5, -1)[:, take.to] for q in (state.q, linear(state)))
+    taken = patched._taken
+    assert set(taken.directions) == {0, 1, 2}
+    for place, (first, end) in zip(taken.places, pairwise(taken.ends), strict=True):
+        state = solver.states[place]
+        found, wanted = (q.reshape(5, -1)[:, taken.lists["to"][first:end]] for q in (state.q, linear(state)))
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)

@@ -19,14 +19,14 @@ from hiresx.output.fields import field_output
 from hiresx.output.fields.content import Content
 from hiresx.output.watch.monitors import outflow_check
 from hiresx.output.watch.watched_surface import WatchedSurface, mask
-from hiresx.rhs import metrics
+from hiresx.rhs import fused, metrics
 from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver, block_states
 from hiresx.solver import solver as solver_module
 
 
-def moved_ball(monkeypatch, n, to=0.45, levels=1):
+def moved_ball(monkeypatch, n, to=0.45, levels=1, backend="cpu"):
     """A simulation whose tiles lie around one place, and will lie around another one."""
     place = [0.3]
 
@@ -38,7 +38,7 @@ def moved_ball(monkeypatch, n, to=0.45, levels=1):
     choose_tiles(monkeypatch, ball)
     amplitude = (0.04, 0.05, 0.0) if n[2] == 1 else (0.03, 0.04, 0.03)
     table = {"levels": levels, "margin": 0, "every": 1000}
-    simulation = Simulation(adapted(n, 9, amplitude, table), initial=spot, backend="cpu")
+    simulation = Simulation(adapted(n, 9, amplitude, table), initial=spot, backend=backend)
     place[0] = to
     return simulation
 
@@ -189,6 +189,21 @@ def test_launches_of_blocks_that_stay_are_used_again(monkeypatch):
     assert all(now[state] is before[state] for state in stay)
     fresh = len(now) - len(stay)
     assert made.count("update") == 3 * fresh and made.count("inviscid_sweep") == 2 * fresh
+
+
+@pytest.mark.parametrize(("limit", "again"), [(10**6, True), (70, False)])
+def test_inviscid_launches_of_a_block_that_stays_are_used_again_if_its_lines_are_divided_alike(
+    monkeypatch, limit, again
+):
+    """On a GPU the nodes of a segment depend on the number of lines of all blocks: 64 without tiles, more with them."""
+    monkeypatch.setattr(fused, "line_chunk", lambda n, lines, itemsize: 4 if lines > limit else 8)
+    simulation = moved_ball(monkeypatch, (64, 56, 1), to=9.0, backend="emulated")
+    assert len(simulation.solver.states) > 1
+    before = simulation.solver.terms.inviscid[0]
+    assert simulation.adapt()
+    [now] = simulation.solver.terms.inviscid
+    assert (now is before) == again
+    assert [call.arguments["chunk"] for call in now.early if call.name == "sweep_across"] == [8]
 
 
 def test_nodes_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):

@@ -9,7 +9,7 @@ from ranks import run_ranks
 from hiresx import Simulation, load
 from hiresx.case import Case
 from hiresx.case.refine import RefinedRegion
-from hiresx.device.dependency_graph import flatten_calls
+from hiresx.device.dependency_graph import dependencies, flatten_calls
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid
@@ -283,20 +283,36 @@ def test_what_does_not_go_with_refinement_is_refused(tables, said):
     assert "refine" in str(found.value)
 
 
-def test_the_ghosts_of_a_block_along_a_direction_are_taken_by_one_launch():
+def test_the_ghosts_of_a_block_along_a_direction_are_one_group():
     """A tile has them behind both faces of a direction."""
     case = refined([40, 36, 1], [{"level": 1, "i": [9, 14], "j": [9, 14]}], {"steps": 1, "cfl": 0.5})
     solver = Simulation(case, backend="cpu").solver
-    takes, patches = solver._ghosts.patched._takes, solver.decomposition.patches
+    taken, patches = solver._ghosts.patched._taken, solver.decomposition.patches
     wanted = {(p.block, "ijk".index(p.face[0])) for p in patches if p.condition.type == "patched"}
-    assert sorted((t.place, t.direction) for t in takes) == sorted(wanted)
+    assert sorted(zip(taken.places, taken.directions, strict=True)) == sorted(wanted)
     assert len(wanted) < sum(p.condition.type == "patched" for p in patches)
 
 
-def test_all_ghosts_of_tiles_are_given_and_taken_side_by_side():
-    """The shares go to one buffer, and the ghosts of a block to one array."""
-    case = refined([40, 36, 1], [{"level": 1, "i": [9, 14], "j": [9, 14]}], {"steps": 1, "cfl": 0.5})
-    calls = Simulation(case, backend="emulated").solver.system.launches()
-    for name, least in (("level_layers", 1), ("level_shares", 1), ("patched_ghosts", 2)):
-        found = [some for some in calls if any(call.name == name for call in flatten_calls([some]))]
-        assert found and all(isinstance(some, list) and len(some) >= least for some in found)
+def test_launches_wait_for_the_ghosts_of_tiles():
+    """They reach the arrays of the blocks through tables of addresses."""
+    solver = Simulation(refined([40, 36, 1], [{"i": [9, 14], "j": [9, 14]}], {"steps": 1}), backend="emulated").solver
+    calls = flatten_calls(solver.system.launches())
+    names, waits = [call.name for call in calls], dependencies(calls)
+    taken = [n for n, name in enumerate(names) if name == "patched_ghosts"]
+    layers = [n for n, name in enumerate(names) if name == "level_layers"]
+    assert len(taken) == len(layers) == solver.integrator.stages
+    for first, last in zip(taken, layers[1:], strict=False):
+        sweeps = [n for n in range(first, last) if names[n].startswith("sweep")]
+        assert sweeps and any(first in waits[n] for n in sweeps)
+        assert any(names[n] == "update" for n in waits[last])
+
+
+def test_all_ghosts_of_tiles_are_computed_by_three_launches():
+    """However many blocks they lie in, and are interpolated from."""
+    case = refined([40, 36, 1], [{"level": 2, "i": [9, 14], "j": [9, 14]}], {"steps": 1, "cfl": 0.5})
+    solver = Simulation(case, backend="emulated").solver
+    assert len(solver.states) == 3
+    names = [call.name for call in flatten_calls(solver.system.launches())]
+    assert names.count("update") == 3 * solver.integrator.stages
+    for name in ("level_layers", "level_shares", "patched_ghosts"):
+        assert names.count(name) == solver.integrator.stages

@@ -85,15 +85,18 @@ def test_largest_marks_select_the_tiles_that_the_nodes_select(backend, n, margin
     simulation = Simulation(case.model_copy(update={"refine": table}), initial=flow, backend=backend)
     ground, solver = simulation._ground, simulation.solver
     by_nodes, by_boxes, rng = Flags(ground.hierarchy), Flags(ground.hierarchy), np.random.default_rng(3)
+    places, of_nodes = [], []
     for state in solver.states:
         tile = ground.whole.levels.tiles[state.part.whole]
         if tile.level == 2:
             continue
         # few marked nodes, each of which decides on tiles, and some near a periodic end
-        found = rng.choice(np.array([0, 1, 2], np.int8), p=[0.98, 0.01, 0.01], size=state.size[::-1])
-        place = tile.level, tile.base, tile.box
-        first = by_boxes.alike(*place)
-        (largest,) = flow_flags._largest_marks(solver, [found], [first])
+        of_nodes.append(rng.choice(np.array([0, 1, 2], np.int8), p=[0.98, 0.01, 0.01], size=state.size[::-1]))
+        places.append((tile.level, tile.base, tile.box))
+    alike = [by_boxes.alike(*place) for place in places]
+    of_boxes = flow_flags._largest_marks(solver, of_nodes, alike)
+    assert len(places) > 1
+    for place, found, largest, first in zip(places, of_nodes, of_boxes, alike, strict=True):
         assert largest.size < found.size
         by_nodes.add(*place, found)
         by_boxes.add(*place, largest, first)

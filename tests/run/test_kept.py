@@ -33,19 +33,3 @@ def test_nothing_is_a_result_too():
     kept, made = Kept(), []
     assert kept("a", (), lambda: made.append(1)) is None and kept("a", (), lambda: made.append(1)) is None
     assert made == [1]
-
-
-def test_missing_results_are_made_together():
-    asked = []
-
-    def make(missing):
-        asked.append(missing)
-        return [f"made {n}" for n in missing]
-
-    first = Kept()
-    assert first("b", (), lambda: "there") == "there"
-    places = [("a", ()), ("b", ()), ("c", ())]
-    assert first.together(places, make) == ["made 0", "there", "made 2"]
-    later = Kept(first.with_all_of(()))
-    assert later.together([*places, ("d", ())], make) == ["made 0", "there", "made 2", "made 3"]
-    assert later.together(places, make)[0] == "made 0" and asked == [[0, 2], [3]]
