@@ -44,7 +44,9 @@ class BlockView:
 
     def _variable(self, name: str, flow: derived.FlowState) -> np.ndarray:
         if not isinstance(name, str):
-            raise derived.unknown_variable(name, list(dict.fromkeys([*flow.names, *derived.VARIABLES, *output_fields()])))
+            raise derived.unknown_variable(
+                name, list(dict.fromkeys([*flow.names, *derived.VARIABLES, *output_fields()]))
+            )
         if name in output_fields():
             return self._solver.field(self._index, name).reshape(self.x.shape)
         return derived.evaluate([name], flow)[name]
