@@ -77,12 +77,12 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
     for (int r = 0; r < 2; ++r) store(partial + (long long)r * columns + ((long long)k * rows + j) * width + i, most[r]);
 }
 
-// The local time step of every point
+// The local time step of every point, at most `longest`
 KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, const_work_field<HX_EDDY_FIELDS> eddies, int active,
-       real inverse_reynolds, real cfl, real viscous_cfl, field<1> dt) {
+       real inverse_reynolds, real cfl, real viscous_cfl, real longest, field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real inviscid, viscous;
     spectral_radii(q, m, jacobian, eddies, p, sv, active, inverse_reynolds, &inviscid, &viscous);
-    dt[p] = largest_step(cfl, viscous_cfl, inviscid, viscous);
+    dt[p] = smaller(longest, largest_step(cfl, viscous_cfl, inviscid, viscous));
 }

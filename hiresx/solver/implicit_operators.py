@@ -102,11 +102,11 @@ class ImplicitOperators(Linearised):
 
     # ---- the explicit step
 
-    def begin(self) -> None:
+    def begin(self, longest: float = math.inf) -> None:
         """Compute, for every node, the time step that would be stable for an explicit integrator in the current state,
-        and store it in the array `dt` of the block states. The other methods use these steps until the next call of
-        `begin`."""
-        self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
+        but at most `longest`, and store it in the array `dt` of the block states. The other methods use these steps
+        until the next call of `begin`."""
+        self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL, longest)
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
         """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary

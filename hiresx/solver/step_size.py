@@ -1,5 +1,6 @@
 """The time step of the local blocks: from the case or from spectral radii, and its place on the device."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from weakref import WeakKeyDictionary
@@ -101,10 +102,11 @@ class StepSize:
         assert time.cfl is not None  # otherwise there are no local steps
         self.fill_by(factor * time.cfl, factor * time.viscous_cfl)
 
-    def fill_by(self, cfl: float, viscous_cfl: float) -> None:
-        """Set the local time step of every node by the inviscid and the viscous CFL number `cfl` and `viscous_cfl`."""
+    def fill_by(self, cfl: float, viscous_cfl: float, longest: float = math.inf) -> None:
+        """Set the local time step of every node by the inviscid and the viscous CFL number `cfl` and `viscous_cfl`, but
+        at most to `longest`, in L / c_ref."""
         for reduction in self.reductions:
-            reduction.local_steps(self._case.gas.reynolds, cfl, viscous_cfl)
+            reduction.local_steps(self._case.gas.reynolds, cfl, viscous_cfl, longest)
         self._limit_steps()
 
     def radii(self, launched: bool = False) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The linearised flow for implicit schemes: its change by a short explicit step, and blocks that solve approximately
 for an update."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -65,8 +66,8 @@ class Linearised(ABC):
     sweeps: int | None = None
 
     @abstractmethod
-    def begin(self) -> None:
-        """Compute the explicit time step e of every node from the current state."""
+    def begin(self, longest: float = math.inf) -> None:
+        """Compute the explicit time step e of every node, at most `longest`, from the current state."""
 
     @abstractmethod
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:

@@ -112,15 +112,16 @@ class Reduction:
         self._known[reynolds] = calls
         return calls
 
-    def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
+    def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float, longest: float) -> None:
         """Compute the local time step of each node of the block by the inviscid and the viscous CFL number `cfl` and
-        `viscous_cfl`, and store it in the array `dt` of the block state, in L / c_ref. `reynolds`: the Reynolds number,
-        None in inviscid flow."""
+        `viscous_cfl`, but at most `longest`, and store it in the array `dt` of the block state, in L / c_ref.
+        `reynolds`: the Reynolds number, None in inviscid flow."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}
         self._program.launch(
-            "local_step", s.size, **s.place, **self._flow, **s.eddy_arguments, active=self._active, **limits, dt=s.dt
+            "local_step", s.size, **s.place, **self._flow, **s.eddy_arguments, active=self._active, **limits,
+            longest=longest, dt=s.dt,
         )  # fmt: skip
         if s.inverse_radius is not None:
             self._program.launch(
