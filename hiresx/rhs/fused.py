@@ -31,7 +31,7 @@ class Fused(InviscidPlan):
         """Return, for each active index direction, the number of nodes of the segments into which the launches of the
         block `state` divide grid lines. `crowd`: the number of nodes of all blocks whose launches are made together,
         divided by that of this block."""
-        return tuple(_chunk(state, d, crowd) for d in state.active)
+        return tuple(chunk_along(state, d, crowd) for d in state.active)
 
     def launches(self, d: int, first: bool) -> list[Call]:
         """Return the one kernel launch that computes the inviscid terms along the index direction `d`. If `first` is
@@ -50,7 +50,7 @@ class Fused(InviscidPlan):
             "walls": sum(1 << (side(face) > 0) for face in walls if direction(face) == d),
             **flux_arguments(s, d),
         }  # fmt: skip
-        chunk = _chunk(s, d, self.crowd)
+        chunk = chunk_along(s, d, self.crowd)
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             extent = (-(-((rows - 1) * s.strides[1] + n) // chunk), 1, planes)
@@ -61,9 +61,9 @@ class Fused(InviscidPlan):
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
 
 
-def _chunk(state: BlockState, d: int, crowd: float) -> int:
-    """Return the number of nodes of a segment along direction `d`. The number of segments is that of all blocks whose
-    launches are made together."""
+def chunk_along(state: BlockState, d: int, crowd: float) -> int:
+    """Return the number of nodes of the segments into which the launches of the block `state` divide grid lines along
+    the index direction `d`. `crowd`: as for `Fused.chunks`."""
     (ni, nj, nk), n = state.size, state.size[d]
     if state.strides[d] == 1:
         return row_chunk((nj - 1) * state.strides[1] + n, math.ceil(nk * crowd))

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
 from hiresx.device.wrappers import TILE
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import MULTIPROCESSORS, WARPS, line_chunk, march_chunk, resident_lines, row_chunk
-from hiresx.rhs.fused import Fused
+from hiresx.rhs.chunks import MULTIPROCESSORS, WARPS, march_chunk, resident_lines
+from hiresx.rhs.fused import Fused, chunk_along
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments
 
 # Planes of a box whose lines are segments (kernels/sensed_segments.h).
@@ -64,6 +65,11 @@ class SplitFused(Fused):
     def viscous_directions(precision: str) -> Set[int]:
         """Return the empty set: no kernel of this plan computes the differences of the viscous fluxes."""
         return frozenset()
+
+    @staticmethod
+    def chunks(state: BlockState, crowd: float) -> tuple[int, ...]:
+        """Return what `Fused.chunks` does, and the number of planes of a chunk of the marching kernel."""
+        return *Fused.chunks(state, crowd), _march_planes(state, crowd)
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
         """Return the kernel launches that compute the inviscid terms along the index `directions`: the split form in
@@ -125,24 +131,21 @@ class SplitFused(Fused):
         `d`: in the listed segments, or everywhere if these are too many."""
         s, segments = self.state, self._segments
         begin, end = self._room(d)
-        itemsize = np.dtype(s.real).itemsize
-        threads = min(end - begin, resident_lines(itemsize))
+        threads = min(end - begin, resident_lines(np.dtype(s.real).itemsize))
         other, limit = 3 - d if d else 1, (end - begin) * (7 if d else 4) // 8
         lines = s.size[0] * s.size[other] if d else 0
+        chunk = chunk_along(s, d, self.crowd)
         fields = {"sv": s.variable_stride, "q": s.q, "m": s.areas[d], "r": s.r, **flux_arguments(s, d)}
         fields |= {"count": segments[d : d + 1], "limit": limit, "corner": s.origin, "n": s.size[d]}
         found = [
             self.program.call(
                 "sweep_segments", (threads, 1, 1), threads=threads, s2=s.strides[other], sd=s.strides[d],
-                width=s.size[0], lines=lines, chunk=line_chunk(s.size[d], self._of_all(max(lines, 1)), itemsize),
-                segments=segments[2 * begin : 2 * end], **fields,
+                width=s.size[0], lines=lines, chunk=chunk, segments=segments[2 * begin : 2 * end], **fields,
             )
         ]  # fmt: skip
         if d == 0:
             (n, rows, planes), (_, sj, sk) = s.size, s.strides
-            elements = (rows - 1) * sj + n
-            chunk = row_chunk(elements, self._of_all(planes))
-            warps = min(planes * -(-elements // chunk), WARPS * MULTIPROCESSORS)
+            warps = min(planes * -(-((rows - 1) * sj + n) // chunk), WARPS * MULTIPROCESSORS)
             found.append(
                 self.program.call(
                     "sweep_all_along", (warps, 1, 1), warps=warps, sj=sj, sk=sk, rows=rows, planes=planes, chunk=chunk,
@@ -154,8 +157,7 @@ class SplitFused(Fused):
     @property
     def _planes_of_chunk(self) -> int:
         """Number of planes of a chunk of the marching kernel."""
-        ni, nj, n = self.state.size
-        return march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
+        return _march_planes(self.state, self.crowd)
 
     def _march(self, directions: Sequence[int], first: bool, **sensor: Any) -> Call:
         """The split form in these directions; `sensor`: the arguments of the launch that gives that field."""
@@ -187,3 +189,10 @@ class SplitFused(Fused):
                 )
             )  # fmt: skip
         return calls
+
+
+def _march_planes(state: BlockState, crowd: float) -> int:
+    """Return the number of planes of a chunk of the marching kernel in the block `state`. `crowd`: as for
+    `Fused.chunks`."""
+    ni, nj, n = state.size
+    return march_chunk(n, math.ceil(-(-ni // TILE[0]) * -(-nj // TILE[1]) * crowd))
