@@ -33,8 +33,8 @@ class SyntheticTurbulence(Table):
     )
     method: Literal["digital-filter", "synthetic-eddies"] = Field(
         "digital-filter",
-        description="how the field is computed: random numbers on a lattice that B-splines smooth, or a sum of eddies "
-        "at random places, each of which reaches 4/3 of the integral lengths",
+        description="how the field is computed: from random numbers on a lattice, which are smoothed by B-splines, or "
+        "as a sum of eddies at random places. An eddy reaches 4/3 of the integral length from its place",
     )
     period: Annotated[tuple[float, float], Listed] = Field(
         (0.0, 0.0),

@@ -2,9 +2,9 @@
 
 A node of a finer level coincides with a node of the coarser level, or lies halfway between two or four of them. A node
 halfway between a boundary condition and a connection belongs to the connection, so that a wall ends with the same node
-on both levels. Likewise a no-slip wall ends with its last node where another condition begins. Along the edge of a step
-between walls, only nodes of the edge itself belong to the connection there. Between two conditions
-of one kind, and between two connections, the node belongs to the one with the lower index.
+on both levels. Likewise a no-slip wall ends with its last node where another condition begins. The connection along the
+edge of a step between walls has only nodes of the edge itself. Between two conditions of one kind, and between two
+connections, the node belongs to the one with the lower index.
 """
 
 from collections.abc import Sequence
@@ -42,8 +42,9 @@ def finer_ranges(
 ) -> tuple[list[list[Range]], list[list[Range]], list[list[Range]]]:
     """Return which face nodes of a finer level of refinement belong to each of the `connections`, to each of the
     boundary `patches` and to each of the `step_edges` of the next coarser level (`Decomposition`): three lists of lists
-    of half-open index ranges. A patch that has the range of a connection is an edge of a step, too. `sizes`: (ni, nj,
-    nk) of the blocks on the finer level. An entry has several ranges if its nodes do not form one range."""
+    of half-open index ranges. A patch with the same range of nodes as a connection is also treated as an edge of a
+    step. `sizes`: (ni, nj, nk) of the blocks on the finer level. An entry has several ranges if its nodes do not form
+    one range."""
     all_patches = [*patches, *step_edges]
     of_patches = {(p.block, p.face, p.range): n for n, p in enumerate(all_patches)}
     # An edge is divided with the other nodes of the face once, as a connection.

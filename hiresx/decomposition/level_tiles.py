@@ -20,10 +20,10 @@ from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 
 @dataclass(frozen=True, eq=False)
 class LevelTiles:
-    """The blocks of one level of refinement, with their connections and boundary patches. `step_edges`: their nodes of
-    walls on edges of steps (`Decomposition`). `pieces`: for each block its
-    box of nodes, as (number of the block of the unrefined grid, half-open index ranges on this level). `first`,
-    `place`: the numbers of the first of these blocks and of the first of these patches among those of all levels."""
+    """The blocks of one level of refinement, with their connections and boundary patches. `step_edges`: the nodes of
+    slip walls on edges of steps, as for `Decomposition`. `pieces`: for each block its box of nodes, as (number of the
+    block of the unrefined grid, half-open index ranges on this level). `first`, `place`: the numbers of the first of
+    these blocks and of the first of these patches among those of all levels."""
 
     pieces: list[Piece]
     first: int

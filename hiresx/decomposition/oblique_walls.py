@@ -51,8 +51,8 @@ class Wall:
     - `mirrors_places`: whether a ghost takes its values at the mirror image of its own position, and not at a node.
       Ghosts beside an edge take them at nodes, and so do all ghosts of a wall that consists of planes with edges
       between them (`hiresx.decomposition.wall_edges`).
-    - `imaged`: whether the grid behind a plane of symmetry is the mirror image of bent grid lines, which meet the plane
-      at right angles. All ghosts then take their values at nodes.
+    - `imaged`: whether bent grid lines meet a plane of symmetry at right angles and are smooth with their mirror
+      images. The grid behind the plane is then the mirror image, and all ghosts take their values at nodes.
     - `images`: for a wall with a wall model, the reflections at planes of symmetry that continue it, as pairs (face on
       the plane, reflection).
     """

@@ -100,12 +100,12 @@ def _claims(
 def connected_over_steps(
     blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
 ) -> tuple[list[Connection], list[PlacedCondition], list[PlacedCondition]]:
-    """Connect blocks along the edge of a step. There walls of one kind meet, of two blocks that are connected to each
-    other or both to a third block. With the connection all blocks have the same ghosts at the edge, so that their
-    copies of its nodes have the same flow. Returns the connections with the new ones, the conditions without the nodes
-    on such edges, and the conditions that these nodes had. If the walls are no-slip walls, the nodes of the third block
-    get one, too, and the connection there is divided. `placed`: the conditions, each as (block number, face, half-open
-    index ranges, condition)."""
+    """Connect blocks along the edge of a step, where walls of two blocks meet that are set in the same way (`_alike`).
+    The two blocks are connected to each other, or both to a third block. With the new connection all blocks have the
+    same ghosts at the edge, so their copies of its nodes have the same flow. Returns the connections with the new ones,
+    the conditions without the nodes on such edges, and the conditions that these nodes had. At no-slip walls the third
+    list also has a condition for the nodes of the third block, and the connection there is divided. `placed`: the
+    conditions, each as (block number, face, half-open index ranges, condition)."""
     kept, made, left, taken = [*connections], list[Connection](), list[PlacedCondition](), list[PlacedCondition]()
     for wall in placed:
         for edge, between in _over_step(blocks, connections, placed, wall):

@@ -30,9 +30,10 @@ def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[
 
 class LazyPrimitives(Mapping[str, np.ndarray]):
     """The primitive variables rho, u, v, w, p and the `scalars` by name, arrays of one shape. Each is computed when it
-    is first read, and kept. `row(n)`: returns conserved variable number `n` of rho, rho u, rho v, rho w, e and rho s of
-    each scalar. It is called once for each variable that is read or that another one needs: rho for a velocity or a
-    scalar, all variables of the gas for p. `gamma`: ratio of specific heats. Raises KeyError for another name."""
+    is first read, and stored. `row(n)`: a function that returns conserved variable number `n` of rho, rho u, rho v, rho
+    w, e and rho s of each scalar. It is called at most once for each n: a velocity or a scalar needs rho and its own
+    conserved variable, and p needs all variables of the gas. `gamma`: ratio of specific heats. Raises KeyError for
+    another name."""
 
     def __init__(self, gamma: float, row: Callable[[int], np.ndarray], scalars: Sequence[str] = ()):
         self._gamma, self._row = gamma, row

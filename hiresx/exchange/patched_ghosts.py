@@ -63,8 +63,8 @@ class Taken(NamedTuple):
     behind faces of one box of nodes, normal to one direction. `places`: the positions of the n boxes among the boxes of
     this rank. `directions`: the n directions, 0, 1 or 2. `ends`: the number of the first ghost of each group, then the
     number of all ghosts. `lists`: arrays on the device by name: `to`, the flat index of each ghost in the box's array
-    with ghosts; `rows`, the positions of the contributions in a buffer, ghost by ghost; `begin`, where the
-    contributions to each ghost begin in `rows`, and at last where they end."""
+    with ghosts; `rows`, the positions of the contributions in a buffer, sorted by ghost; `begin`, the place in `rows`
+    of the first contribution to each ghost, and then the length of `rows`."""
 
     places: list[int]
     directions: list[int]

@@ -25,8 +25,8 @@ from hiresx.time.ode_system import Vector
 DROP, PRODUCT = 1e-7, 1e-12
 # In extended precision both are less by this factor: a derivative that is small beside those of other numbers needs it.
 FURTHER = 1e-5
-# What the error of an adjoint solution counts as where GMRES computes the derivative of the flow: in three dimensions,
-# where the matrix has no small entries, and without factors of the whole matrix.
+# Assumed relative error of an adjoint solution where GMRES computes the derivative of the flow: in three dimensions,
+# where small entries of the matrix are left out, and without factors of the whole matrix.
 ITERATIVE = 0.1
 
 

@@ -66,10 +66,10 @@ class LineNeighbours:
 def groups(depends: Any, first: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Divide nodes, or sets of nodes, into groups of which no two members influence the same result, for finite
     differences that perturb all members at once. `depends` (results, nodes): a sparse matrix with an entry where a
-    result depends on a node. `first` (nodes,): nodes that enter groups before all others, so that few groups have one.
-    Nodes enter groups in the smallest-last order: D. W. Matula & L. L. Beck, Journal of the ACM 30 (1983) 417. Yield
-    for each group the numbers (m,) of its members, and an array (results,) with the member that influences each
-    result, or -1."""
+    result depends on a node. `first` (nodes,): boolean, true for nodes that enter groups before all others, so that few
+    groups contain such nodes. Nodes enter groups in the smallest-last order: D. W. Matula & L. L. Beck, Journal of the
+    ACM 30 (1983) 417. Yield for each group the numbers (m,) of its members, and an array (results,) with the member
+    that influences each result, or -1."""
     meets, by_node = (depends.T @ depends).tocsr(), depends.tocsc()
     group = np.full(depends.shape[1], -1)
     order = _smallest_last(meets)
@@ -87,8 +87,8 @@ def groups(depends: Any, first: np.ndarray | None = None) -> Iterator[tuple[np.n
 
 
 def _smallest_last(meets: Any) -> np.ndarray:
-    """Return the nodes (nodes,) in an order in which each one meets the fewest of those before it that any of them
-    could. `meets`: a symmetric sparse matrix (nodes, nodes) in CSR form with an entry where two nodes meet."""
+    """Return the nodes (nodes,) in the smallest-last order: of a node and those before it, the node meets the fewest of
+    the others. `meets`: a symmetric sparse matrix (nodes, nodes) in CSR form with an entry where two nodes meet."""
     left, order = np.diff(meets.indptr).astype(np.int64), np.empty(meets.shape[0], int)
     for place in reversed(range(len(order))):
         order[place] = node = left.argmin()

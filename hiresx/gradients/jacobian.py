@@ -34,11 +34,10 @@ PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
 # Influences below this share of the change of a node do not count, by dimensions of the grid. The first two are
-# round-off, for instance of a mean over an outflow. In three dimensions a third of the groups suffices with the last
-# one, of those with 1e-5.
+# round-off, for instance of a mean over an outflow. The last one makes a third as many groups as 1e-5 would make.
 COUNTS = (1e-11, 1e-11, 1e-3)
-# In three dimensions a result has a kink at the state where changes by small opposite shifts differ by this share, with
-# one of so many random shifts.
+# In three dimensions a result has a kink if its changes by small opposite shifts of the state differ by this share. Its
+# largest change and its largest difference in this number of random shifts are compared.
 KINK, KINK_TRIALS = 0.02, 3
 # Nodes along the edge of a tile, by dimensions of the grid.
 TILE = (4, 3, 2)

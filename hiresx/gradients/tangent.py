@@ -2,7 +2,7 @@
 
 The flow x(p) satisfies f(x, p) = 0. The derivative y = dx/dp satisfies df/dx y = -df/dp, where both derivatives are
 those of the whole high-order residual. These linear equations are solved by flexible GMRES, which computes products by
-one-sided differences. GMRES is restarted until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the
+central differences. GMRES is restarted until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the
 tangent is a central difference of fourth order, in which the grid, the conditions and all constants are those of p + t.
 It determines the accuracy of y; that of the products does not matter. Its round-off, which thin cells enlarge, is lower
 by a factor of a thousand and more where these flows are computed in extended precision.

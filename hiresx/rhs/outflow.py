@@ -44,9 +44,9 @@ def radius(blocks: Sequence[Block], connections: Sequence[Connection], planes: S
     nodes. `connections`: those between the blocks, including periodic ones; connections to other blocks are ignored.
     `planes`: the reflections about the planes of symmetry, in which the mirror images of the nodes count, too.
 
-    Of nodes that coincide, also across a periodic connection, only one counts. Of the nodes at the two ends of periods
-    these are all at the lower ends or all at the upper ends, whichever gives the larger distance. The result therefore
-    depends neither on index directions nor on the division into blocks."""
+    Of nodes that coincide, also across a periodic connection, only one counts. At periodic connections it is always the
+    one at the lower end of the period, or always the one at the upper end, whichever gives the larger distance. The
+    result therefore depends neither on index directions nor on the division into blocks."""
     between = [c for c in connections if max(c.block, c.donor) < len(blocks)]
     nodes, first, starts = coincident_nodes([b.size for b in blocks], between)
     height = np.empty(len(nodes))
@@ -81,7 +81,7 @@ def _radius(blocks: Sequence[Block], planes: Sequence[Motion], unused: Sequence[
             share[np.abs(plane(nodes) - nodes).max(axis=0) <= max(near)] /= 2
         total, count = total + (nodes * share).sum(axis=1), count + share.sum()
     centre = total / count
-    if planes:  # the centre of the grid with its images is where all reflections leave it
+    if planes:  # no reflection moves the centre of the grid with its images
         turned = np.concatenate([np.eye(3) - np.array(plane.rotation) for plane in planes])
         centre += np.linalg.pinv(turned) @ (np.concatenate([plane.translation for plane in planes]) - turned @ centre)
     return max(float(np.linalg.norm(nodes - centre[:, None], axis=0).max(initial=0.0)) for nodes in nodes_once())

@@ -14,10 +14,9 @@ def repeat_at_faces(
     program: Program, state: BlockState, name: str, patches: Sequence[Patch], planes: Collection[int] = ()
 ) -> Iterator[Call]:
     """Yield the kernel launches that fill the ghost layers of the field `name` of the block `state` behind its physical
-    faces. The ghost nodes get the values of the nodes on the face, or of the mirrored nodes if the field declares this
-    (`Field.mirrored`). They also get those of the mirrored nodes behind planes of symmetry, except for a tensor.
-    `patches`: the boundary patches of all blocks. `planes`: the numbers of those in planes of symmetry whose ghosts are
-    mirror images of nodes."""
+    faces. The ghost nodes get the values of the nodes on the face. They get those of the mirrored nodes if the field
+    declares this (`Field.mirrored`), and behind `planes` unless the field is a tensor. `patches`: the boundary patches
+    of all blocks. `planes`: the numbers of those in planes of symmetry whose ghosts are mirror images of nodes."""
     array, field = state.array(name), declared_field(name)
     for patch in patches:
         d = direction(patch.face)

@@ -112,8 +112,8 @@ class SyntheticTurbulence:
     outwards. The sum is written to `target` (5, layers, n2, n1), the device array of the conservative state there.
     `velocity`: the convection velocity. `what`: the name of the face for messages.
 
-    Raises HiresxError, with the place, for stresses that are not finite or not positive semidefinite, and if the
-    convection velocity does not point into the block. Raises it too for lengths that make too many eddies.
+    Raises HiresxError for stresses that are not finite or not positive semidefinite, with the place, for a convection
+    velocity that does not point into the block, and for lengths that make too many eddies.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class SyntheticTurbulence:
         self._kernels: list[tuple[str, tuple[int, int, int], dict[str, Any]]]
         if by_eddies:
             least, most = (end(in_lattice.reshape(3, -1), axis=1) for end in (np.min, np.max))
-            # The planes move past the face. One more at each end allows for the round-off of their motion.
+            # The planes move past the face. One more plane at each end allows for round-off of their positions.
             planes = int(most[0] - least[0]) + 6
             rows, columns = (int(np.floor(most[n]) - np.floor(least[n])) + 3 for n in (1, 2))
             if (eddies := planes * rows * columns) > _MOST_EDDIES:

@@ -85,9 +85,9 @@ def _lines(state: BlockState, nodes: Range, d: int) -> tuple[slice, slice, slice
 
 
 def _ends(whole: Decomposition, kernel: str | None) -> list[tuple[int, str, Range]]:
-    """Return where grid lines that end at a patch with the conditions `kernel` enter each block, as (block, face,
-    nodes): the patch itself, and connected faces of the blocks through which the lines pass. The range of nodes normal
-    to the face has no meaning."""
+    """Return where grid lines that end at a patch whose condition has the kernel `kernel` enter each block, as (block,
+    face, nodes): the patch itself, and connected faces of the blocks through which the lines pass. The range of nodes
+    normal to the face has no meaning."""
     behind = defaultdict(list)
     for one in whole.connections:
         behind[one.block, one.face].append(one)

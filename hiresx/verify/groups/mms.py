@@ -9,19 +9,19 @@ errors on the finest grid and the orders between the two finest grids. The least
 
 The first rows are of periodic inviscid flows, by every interpolation with each of its weights, every flux and every
 inviscid form. If a row names no flux, it is that of Steger and Warming. AFWENO has order 5, and order 6 or 7 with six
-or seven nodes. The split form has order 6, and 8 with the seven nodes of `modified7`. In the following cases the order
-is less, or that of another form:
+or seven nodes. The split form has order 6, and 8 with the seven nodes of `modified7`. The following cases differ or
+need an explanation:
 
 - With seven nodes and the weights `js` the order in Linf is 6.1 from 32 to 64 cells, 6.8 from 64 to 128, and 8.1 from
   128 to 256. On 128 cells the error is still 15 times that of the ideal weights.
 - The regularised form has order 2, since its entropic pressure and its compressive stress are proportional to the
   square of the spacing. Where the velocity is uniform both are 0, and the order is 5.
-- The hybrid form has the order of the split form where the weight s of AFWENO is 0. This is so on all of these grids
-  with the defaults of each sensor but `ducros`, with which s is above 0 at 32 % of the nodes of the coarsest grid and
-  at 10 % of those of the finest grid. With `hybrid.floor` above 0 the order is 5. Where s changes in space, the order
-  is 5 in L1 and less in Linf. For two rows a threshold of `bhagatwala_lele` is chosen at which s is 0 at some nodes and
-  1 at others, on every grid. With the blending `smooth` the order in Linf is 4.4 from 64 to 128 cells, and 4.6 from 128
-  to 256. With `sharp`, where s jumps, it is 4.1 and 3.8; in L2 it is 4.6 and 4.5.
+- The hybrid form has the order of the split form where the weight s of AFWENO is 0. With the default of each sensor but
+  `ducros` this is so on all of these grids. With `ducros` s is above 0 at 32 % of the nodes of the coarsest grid and at
+  10 % of those of the finest grid. With `hybrid.floor` above 0 the order is 5. Where s changes in space, the order is 5
+  in L1 and less in Linf. Two rows have a threshold of `bhagatwala_lele` with which s is 0 at some nodes and 1 at
+  others, on every grid. With the blending `smooth` the order in Linf is 4.4 from 64 to 128 cells, and 4.6 from 128 to
+  256 cells. With `sharp`, where s jumps, it is 4.1 and 3.8; in L2 it is 4.6 and 4.5.
 - The flux `rotated_rhll` rotates by the direction of the difference of the interpolated velocities. This direction
   changes from node to node where the difference vanishes. From 24 to 28 cells the order is 4.8 in L1 and L2, and 4.2 in
   Linf. On 64 cells and more the difference is below 1e-6 of the sound speed, and the flux is Roe's.
@@ -233,11 +233,11 @@ AXISYMMETRIC = ("axis",)
 class Setup:
     """A manufactured flow on several grids, whose numbers of cells along each direction are `points`. `flow`: the
     formulas of its rho, u, v, w and p. `boundary`: the name of the condition in the directions that are not `periodic`.
-    `amplitude`: the amplitude of the waves of the grid, in all directions or in each. `scheme`: pairs of the keys
-    and values of the table [scheme]; the value of a table in it is pairs, too. `reynolds`: the Reynolds number, None
-    for an inviscid flow. `law`: the viscosity law. `end`: the end time. `ratio`: the largest spacing along x divided by
-    that at one end, `cluster`; the grid has no waves if it is not 1. `scalar`: the formula of a passive scalar s; if it
-    is given, the errors are those of the scalar."""
+    `amplitude`: the amplitude of the waves of the grid, in all directions or in each. `scheme`: the keys and values of
+    the table [scheme] as pairs; the value of a nested table consists of pairs, too. `reynolds`: the Reynolds number,
+    None for an inviscid flow. `law`: the viscosity law. `end`: the end time. `ratio`: the largest spacing along x
+    divided by that at one end, `cluster`; the grid has no waves if it is not 1. `scalar`: the formula of a passive
+    scalar s; if it is given, the errors are those of the scalar."""
 
     flow: Formulas
     points: tuple[int, ...]
