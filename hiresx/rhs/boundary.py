@@ -410,9 +410,10 @@ class Characteristic(SubsonicFace):
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Find the nodes at which walls among the boundary conditions `conditions` meet other walls of their block, and
-    store in each of these walls the weights, or directions of velocity, by which it sets them
-    (`hiresx.rhs.wall_corners`). Blocks whose conditions an earlier call has treated are left unchanged."""
+    """Find the nodes at which walls among the boundary conditions `conditions` meet other walls or inflows of given
+    total pressure of their block, and store in each of these walls and inflows the weights, or directions of velocity,
+    by which it sets them (`hiresx.rhs.wall_corners`). Blocks whose conditions an earlier call has treated are left
+    unchanged."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)
@@ -433,6 +434,12 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
         for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
             if oblique is not None:
                 slip.meet_slip_walls(oblique.which, oblique.left)
+        walls = [c.patch for c in slipping]
+        for c in here:
+            if isinstance(c, TotalInflow):
+                turned = wall_corners.slip_walls_beside(state.size, c.patch, c.flow, walls, c.areas)
+                if turned is not None:
+                    c.meet_slip_walls(turned.which, turned.left)
         for c in here:
             c.has_met = True
 
