@@ -1,13 +1,16 @@
 """Inflow of given total pressure, total temperature and direction (kernels/boundary/total_inflow.h)."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
 from hiresx.case.boundaries import TotalPressureInflow
+from hiresx.decomposition import Patch
 from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import Face, place_of
 from hiresx.rhs.subsonic_face import SubsonicFace
+from hiresx.rhs.wall_corners import slip_walls_beside
 
 # Least cosine of the angle between the direction of an inflow and the normal of its face.
 LEAST_COSINE = 0.05
@@ -29,8 +32,8 @@ class TotalInflow(SubsonicFace):
         area = self.areas(self._direction, face.patch.range).reshape(3, n2, n1)
         self._normal = self._inward * area / np.linalg.norm(area, axis=0)
         # unit vectors (3, n2, n1) of the flow
-        self.flow = np.broadcast_to(flow[:, None, None], area.shape) if flow.any() else self._normal
-        self._check(self.flow, "does not lead into the block")
+        self._flow = np.broadcast_to(flow[:, None, None], area.shape) if flow.any() else self._normal
+        self._check(self._flow, "does not lead into the block")
 
     def _check(self, flow: np.ndarray, fault: str) -> None:
         """Raise HiresxError, which says `fault`, if the unit vectors `flow` (3, n2, n1) do not lead inwards."""
@@ -48,15 +51,17 @@ class TotalInflow(SubsonicFace):
             "give a direction that leads inwards everywhere, or leave it out: normal to the face",
         )
 
-    def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
-        """Store the matrices that project the direction of the flow onto slip walls, at nodes where they meet the
-        inflow. `which` (n2, n1), `left` (n, 9): as in `FaceCondition.meet_slip_walls`. Raises HiresxError if the
-        projected direction does not lead into the block."""
-        along, there = self.flow.astype(float), which >= 0
-        projected = np.einsum("nce,en->cn", left[which[there]].reshape(-1, 3, 3), along[:, there])
+    def turn_along(self, walls: Sequence[Patch]) -> None:
+        """Project the direction of the flow onto the slip `walls` of the block, at nodes where they meet the inflow.
+        Raises HiresxError if the projected direction does not lead into the block."""
+        met = slip_walls_beside(self.state.size, self.patch, self._flow, walls, self.areas)
+        if met is None:
+            return
+        along, there = self._flow.copy(), met.which >= 0
+        projected = np.einsum("nce,en->cn", met.left[met.which[there]].reshape(-1, 3, 3), along[:, there])
         along[:, there] = projected / np.maximum(np.linalg.norm(projected, axis=0), np.finfo(float).tiny)
         self._check(along, "does not lead into the block along the slip walls")
-        super().meet_slip_walls(which, left)
+        self.meet_slip_walls(*met)
 
     def node(self) -> None:
         """Set density, velocity and pressure at the nodes on the face from the given total pressure, total temperature
