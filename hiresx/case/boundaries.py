@@ -339,7 +339,9 @@ class TotalPressureInflow(Condition, Scalars):
     total_pressure: Positive = Field(description="total pressure / (reference density x reference sound speed^2)")
     total_temperature: Positive = Field(1.0, description="total temperature / reference temperature")
     direction: Vector | None = Field(
-        None, description="direction of the flow [x, y, z], of any length; absent: normal to the face at every node"
+        None,
+        description="direction of the flow [x, y, z], of any length; absent: normal to the face at every node. At "
+        "nodes on slip walls it is projected onto the walls",
     )
 
     @model_validator(mode="after")

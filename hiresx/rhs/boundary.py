@@ -80,7 +80,6 @@ class MirroredPlaces(Reflect):
 
     def ghost(self) -> None:
         """Do nothing: the ghost nodes are interpolated at mirrored points by `hiresx.exchange.patched_ghosts`."""
-        pass
 
     def viscous_flux(self, fluxes: Any) -> None:
         """Set the ghost layers of the viscous fluxes, `fluxes[d]` (variables, k, j, i) along index direction d:
@@ -99,7 +98,6 @@ class PatchedCondition(FaceCondition):
 
     def viscous_flux(self, fluxes: Any) -> None:
         """Do nothing: `hiresx.exchange.patched_ghosts` interpolates these ghosts between nodes of other blocks."""
-        pass
 
 
 class AxisCondition(FaceCondition):
@@ -161,7 +159,6 @@ class MirroredAxis(AxisCondition):
 
     def ghost(self) -> None:
         """Do nothing: the ghost nodes are interpolated at mirrored points by `hiresx.exchange.patched_ghosts`."""
-        pass
 
     def viscous_flux(self, fluxes: Any) -> None:
         """Extrapolate the viscous fluxes `fluxes[d]` (variables, k, j, i) along direction d to the ghosts by
@@ -179,7 +176,6 @@ class PoleCondition(FaceCondition):
     def viscous_flux(self, fluxes: Any) -> None:
         """Do nothing: the exchange between blocks fills the ghost nodes with the nodes of the opposite side of the
         pole."""
-        pass
 
 
 def _inverse_reynolds(case: Case) -> float:
@@ -410,9 +406,9 @@ class Characteristic(SubsonicFace):
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Find the nodes at which walls among the boundary conditions `conditions` meet other walls of their block, and
-    store in each of these walls the weights, or directions of velocity, by which it sets them
-    (`hiresx.rhs.wall_corners`). Blocks whose conditions an earlier call has treated are left unchanged."""
+    """Find the nodes at which walls of a block meet other walls or total-pressure inflows, and store in each of these
+    `conditions` the weights, or directions of velocity, by which it sets them (`hiresx.rhs.wall_corners`). Blocks whose
+    conditions an earlier call has treated are left unchanged."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)
@@ -428,12 +424,14 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
                 c.set_shares(corner, wall_corners.beside_walls(state.size, others))
         # on the axis the normal velocity is zero, too
         slipping = [c for c in here if isinstance(c, Reflect | ModelledWall | AxisCondition)]
-        if slipping:
-            corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
-        for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
+        walls = [c.patch for c in slipping]
+        corners = wall_corners.slip_corners(state.size, walls, here[0].areas)
+        for slip, oblique in zip(slipping, corners, strict=True):
             if oblique is not None:
                 slip.meet_slip_walls(oblique.which, oblique.left)
         for c in here:
+            if isinstance(c, TotalInflow):
+                c.turn_along(walls)
             c.has_met = True
 
 

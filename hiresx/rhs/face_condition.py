@@ -97,11 +97,11 @@ class FaceCondition:
         s1, s2 = (state.strides[e] for e in tangents)
         self._nodes = {"o": state.origin + first, "s1": s1, "s2": s2, "sn": inward * state.strides[d]}
         self._face = self._nodes | {"sv": state.variable_stride}
-        # For slip walls: the nodes where other slip walls meet them (kernels/boundary/reflect.h).
+        # The nodes where slip walls meet a slip wall (kernels/boundary/reflect.h) or a `TotalInflow`.
         self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
-        """Store, for a slip wall, the directions of velocity that remain free at nodes where other slip walls meet it.
+        """Store the directions of velocity that remain free at nodes where slip walls meet this condition.
         `which` (n2, n1): for each node of the patch its row in `left`, or -1; the axes are those of [k, j, i] without
         the direction normal to the face. `left` (n, 9): 3 x 3 matrices, by rows, that project a velocity onto the free
         directions."""

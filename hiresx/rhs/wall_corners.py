@@ -137,17 +137,7 @@ def slip_corners(
     ]
     if not pairs:
         return none
-    at = np.full(size[::-1], -1)
-    for box, _, _ in pairs:
-        at[tuple(slices(box))] = 0
-    at[at == 0] = np.arange(np.count_nonzero(at == 0))
-    units = np.zeros((at.max() + 1, 3, 3))  # node, direction of the wall, component; 0 without a wall
-    for box, *both in pairs:
-        nodes = at[tuple(slices(box))].ravel()
-        for d in {direction(patches[n].face) for n in both}:
-            area = areas(d, box).reshape(3, -1).T
-            length = np.linalg.norm(area, axis=1, keepdims=True)
-            units[nodes, d] = area / np.where(length > 0, length, 1.0)
+    at, units = _normals(size, [(box, {direction(patches[n].face) for n in both}) for box, *both in pairs], areas)
     cosines = np.abs(units @ np.swapaxes(units, 1, 2))
     oblique = np.flatnonzero(np.max([cosines[:, a, b] for a, b in combinations(range(3), 2)], axis=0) > RIGHT)
     if not oblique.size:
@@ -160,6 +150,56 @@ def slip_corners(
         which = number[_on_face(at, patch)]
         found[n] = SlipCorners(which, left) if (which >= 0).any() else None
     return found
+
+
+def slip_walls_beside(
+    size: tuple[int, int, int],
+    patch: Patch,
+    flow: np.ndarray,
+    walls: Sequence[Patch],
+    areas: Callable[[int, Range], np.ndarray],
+) -> SlipCorners | None:
+    """Return the nodes of an inflow `patch` of a block of `size` (ni, nj, nk) where slip `walls` meet it and its
+    direction of flow is not tangential to them, with the directions of velocity that remain free. The result is None
+    without such nodes. `flow` (3, n2, n1): the unit vector of the flow at each node of the patch. `areas(d, box)`:
+    returns the area vectors (3, nk, nj, ni) of direction d in a box of nodes."""
+    boxes = [
+        (box, {direction(wall.face)})
+        for wall in walls
+        if direction(wall.face) != direction(patch.face) and (box := intersection(wall.range, patch.range))
+    ]
+    if not boxes:
+        return None
+    at, units = _normals(size, boxes, areas)
+    which = _on_face(at, patch)
+    met = which >= 0
+    across = np.abs(np.einsum("ndc,cn->nd", units[which[met]], flow[:, met])).max(axis=1)
+    which[met] = np.where(across > RIGHT, which[met], -1)
+    if not (which >= 0).any():
+        return None
+    return SlipCorners(which, np.array([_along_all(at_node) for at_node in units]).reshape(-1, 9))
+
+
+def _normals(
+    size: tuple[int, int, int],
+    boxes: Sequence[tuple[Range, set[int]]],
+    areas: Callable[[int, Range], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Number the nodes in `boxes`, pairs (box, index directions of the walls there), of a block of `size` (ni, nj, nk).
+    Return the number of every node [k, j, i], or -1, and the unit normals (node, direction of the wall, component) of
+    the walls, which are 0 for directions without a wall. `areas`: see `slip_corners`."""
+    at = np.full(size[::-1], -1)
+    for box, _ in boxes:
+        at[tuple(slices(box))] = 0
+    at[at == 0] = np.arange(np.count_nonzero(at == 0))
+    units = np.zeros((at.max() + 1, 3, 3))
+    for box, directions in boxes:
+        nodes = at[tuple(slices(box))].ravel()
+        for d in directions:
+            area = areas(d, box).reshape(3, -1).T
+            length = np.linalg.norm(area, axis=1, keepdims=True)
+            units[nodes, d] = area / np.where(length > 0, length, 1.0)
+    return at, units
 
 
 def _along_all(units: np.ndarray) -> np.ndarray:

@@ -7,9 +7,12 @@
 #include "../continuation.h"
 
 // direction: 1 where the grid line leads into the block, else -1. (dx, dy, dz): unit vector of the flow; 0: the normal.
+// Where slip walls meet node (i, j) of n1 along the first direction and this vector is not tangential to them,
+// which[node] is at least 0, and the 3 x 3 matrix number which[node] of `left` projects the vector onto the walls. Else
+// the walls would remove a part of the velocity after every stage, and the speed would depend on the number of stages.
 KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction,
-       real total_pressure, real total_temperature, real dx, real dy, real dz, const_work_field<3> m,
-       state_field<gas_variables> q) {
+       real total_pressure, real total_temperature, real dx, real dy, real dz, int n1, optional<const int *> which,
+       optional<const real *> left, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real state[gas_variables], n[3], flow[3] = {dx, dy, dz};
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -17,6 +20,13 @@ KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, st
     const real area = square_root(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
     const bool normal = dx == real(0) && dy == real(0) && dz == real(0);
     for (int c = 0; c < 3; ++c) n[c] /= area, flow[c] = normal ? n[c] : flow[c];
+    if (which != nullptr && which[(long long)j * n1 + i] >= 0) {
+        const real *turn = left + 9ll * which[(long long)j * n1 + i];
+        const real x = flow[0], y = flow[1], z = flow[2];
+        for (int c = 0; c < 3; ++c) flow[c] = turn[3 * c] * x + turn[3 * c + 1] * y + turn[3 * c + 2] * z;
+        const real length = square_root(flow[0] * flow[0] + flow[1] * flow[1] + flow[2] * flow[2]);
+        for (int c = 0; c < 3; ++c) flow[c] /= length;
+    }
     const real cosine = n[0] * flow[0] + n[1] * flow[1] + n[2] * flow[2];
     const Primitive<real> s = primitive(state);
     const real sound = square_root(gas_gamma * s.p / s.rho), half = real(0.5) * gas_gamma_1;

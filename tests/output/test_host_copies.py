@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hiresx import Case, Simulation
+from hiresx import Case, HiresxError, Simulation
 from hiresx.output.fields import derived
 
 GAMMA = 1.4
@@ -129,3 +129,9 @@ def test_arrays_belong_to_the_caller():
         found[:] = 7.0
     for found, value in zip(block.states("rho", "u", "p"), wanted, strict=True):
         np.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.parametrize("names", [(), ("rho", "u")])
+def test_state_takes_one_name(names):
+    with pytest.raises(HiresxError, match=r"BlockView\.state: .* argument"):
+        started().blocks[0].state(*names)
