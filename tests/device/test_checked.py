@@ -138,17 +138,17 @@ def test_memory_of_others_is_found(root, launch, said):
 
 # ---- the kernels as they are, and with a fault in them
 
-END = "                if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE"
+END = "            if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE"
 COMPONENTS = "for (int d = 0; d < {}; ++d) {{\n        const double *a"
 REAL = {
     "a warp does not meet": (
         "fused.h",
-        "            }\n            LANES {\n                for (int s = lane; s < 32 + corrected - 2; s += 32)",
-        "                for (int s = lane; s < 32 + corrected - 2; s += 32)",
+        "        }\n        LANES {\n            for (int s = lane; s < 32 + corrected - 2; s += 32)",
+        "            for (int s = lane; s < 32 + corrected - 2; s += 32)",
         "racecheck",
         "turned blocks",
     ),
-    "a fetch is not waited for": ("fused.h", f"                FETCHED;\n{END}", END, "initcheck", "turned blocks"),
+    "a fetch is not waited for": ("fused.h", f"            FETCHED;\n{END}", END, "initcheck", "turned blocks"),
     # of a plane grid, where it would be zero
     "an area is not written": ("metrics.h", COMPONENTS.format(3), COMPONENTS.format(2), "initcheck", "axisymmetric"),
 }
