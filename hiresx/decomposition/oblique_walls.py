@@ -235,7 +235,9 @@ def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
 def mirroring_planes(whole: "Decomposition") -> set[int]:
     """Return the numbers of the boundary patches of type `symmetry` whose ghosts are mirror images of nodes. `whole`:
     the blocks, not divided among ranks."""
-    return {n for n, p in enumerate(whole.patches) if p.condition.type == "symmetry"} - {*mirrored_places(whole)}
+    planes = {n for n, p in enumerate(whole.patches) if p.condition.type == "symmetry"}
+    # The walls of grids without such planes are not examined, since this is done at every change of tiles.
+    return planes - {*mirrored_places(whole)} if planes else planes
 
 
 def unrefinable_places(whole: "Decomposition") -> list[int]:
