@@ -29,11 +29,11 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     @check_types
-    def state(self, name: str) -> np.ndarray:
-        """Return a copy of a variable at the nodes of this block, (nk, nj, ni): rho, u, v, w, p, a passive scalar, a
-        field for output (hiresx.device.fields) or a derived variable (hiresx.output.fields.derived.VARIABLES).
-        Gradients are one-sided at the edges of the nodes that this rank has. `states` returns several variables. Raises
-        HiresxError for an unknown name."""
+    def state(self, name: Any) -> np.ndarray:
+        """Return a copy of the variable `name` at the nodes of this block, (nk, nj, ni): rho, u, v, w, p, a passive
+        scalar, a field for output (hiresx.device.fields) or a derived variable
+        (hiresx.output.fields.derived.VARIABLES). Gradients are one-sided at the edges of the nodes that this rank has.
+        `states` returns several variables. Raises HiresxError for an unknown name."""
         return self.states(name)[0]
 
     def states(self, *names: str) -> list[np.ndarray]:
