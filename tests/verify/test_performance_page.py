@@ -12,7 +12,7 @@ MACHINE = {
     "date": "2026-01-01T00:00:00+00:00",
     "command": "hiresx bench --json",
     "versions": {"compiler": "g++ 12", "driver": "580.1", "nvrtc": "13.0"},
-    "hardware": {"cpu": "A CPU", "threads_available": 4, "simd": ["avx2", "avx512f"], "gpus": [{"name": "A GPU"}]},
+    "hardware": {"cpu": "A CPU", "threads_available": 4, "simd": ["avx2", "avx512f"], "gpus": 2 * [{"name": "A GPU"}]},
 }
 KERNEL = {
     "kernel": "interpolate", "direction": "i", "launches": 1, "ns_per_point": 20.5, "bytes_per_point": 144.0,
@@ -99,7 +99,7 @@ def test_gpu(tmp_path):
         {"kind": "public-codes", "cpu": {}, "gpu": {"what": "rates", "source": "x", "caveats": ["y"], "rows": []}},
     )
     assert rows_of(text, "## On a GPU")[2] == ["64^3", "FP64", "viscous", "0.50", "620", "429"]
-    assert "A GPU, A CPU 4 cores AVX-512, g++ 12, driver 580.1, NVRTC 13.0" in text
+    assert "2 A GPU, A CPU 4 cores AVX-512, g++ 12, driver 580.1, NVRTC 13.0" in text
     assert rows_of(text, "### Comparison with other codes on GPUs")[2][2:] == ["A GPU", "620"]
     assert rows_of(text, "### Kernels on a GPU")[2][-1] == "25.0"
     assert rows_of(text, "### Shapes of thread blocks")[0] == ["threads", "`b`", "`a`"]
