@@ -39,8 +39,9 @@ CHOSEN = {
         "node",
         "line",
         "The modified scheme has one characteristic space and one set of smoothness indicators per node, for both "
-        "values interpolated from it. With a thread per half point they are computed twice, once for each half point "
-        "beside the node. No mode needs atomics, since only one thread writes each value.",
+        "values interpolated from it. With a thread per half point the space and the indicators of each node are "
+        "computed twice, once for each half point beside the node. No mode needs atomics, since only one thread writes "
+        "each value.",
     ),
     FLUX: Choice(
         "half point, then node",
@@ -67,12 +68,12 @@ CHOSEN = {
     ),
     VISCOUS_DIFFERENCE: Choice(
         "node",
-        "line along i; along j and k: line in FP32 and on a CPU, otherwise node (in the kernel of the update)",
+        "CPU, and GPU in FP32: line. GPU in FP64: line along i; along j and k node, in the kernel of the update",
         "A thread that computes all directions at once reads and writes the rates once, not three times. A sweep "
         "along a line computes the difference together with the inviscid terms, and so reads no rates again.",
     ),
     WHOLE: Choice(
-        "four kernels",
+        "four kernels: interpolation, physical flux, numerical flux, flux difference",
         "line; along i on a GPU: a row of nodes by a warp",
         "The four kernels pass data on through memory. One kernel keeps these data on the chip, and moves a quarter "
         "of the bytes. The nodes of neighbouring lines along i lie far apart in memory, so that neither the threads of "
@@ -108,7 +109,8 @@ def page(paths: Sequence[Path], out: Path) -> str:
         cpu=cpu,
         gpu=f"{gpus_of(gpu)} {gpu['date'][:10]}" if gpu else NOT_MEASURED,
         measured_gpu=gpu is not None,
-        fastest=[f"fastest on the {place} (times as fast as `decomposed`)" for place in places],
+        fastest=[f"fastest on the {place}" for place in places],
+        clearly=CLEARLY,
         chosen=[
             [loop, choice.decomposed, choice.fused, *(_fastest(found, loop) for found in places.values()), choice.why]
             for loop, choice in CHOSEN.items()
