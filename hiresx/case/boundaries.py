@@ -388,7 +388,8 @@ class PressureOutflow(Condition, Scalars):
         None,
         description="rate of the relaxation of the pressure, per L: towards the given pressure or, with "
         "mass_flux, towards the pressure with which the mass flow is reached. Absent: 0.5 divided "
-        "by the diameter of the grid. In viscous flow the mass flow may then differ by 10 % and more",
+        "by the diameter of the grid. In viscous flow the mass flow may then differ by 10 % and more, and the pressure "
+        "in a boundary layer by several percent of the dynamic pressure",
     )
 
     @model_validator(mode="after")
