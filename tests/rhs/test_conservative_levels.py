@@ -360,17 +360,17 @@ def test_a_restart_goes_on_bit_for_bit(tmp_path):
 def test_a_restart_follows_the_flow_bit_for_bit(tmp_path):
     """From a checkpoint of the step before which tiles change."""
     refine = {"tile": 8, "criterion": "density-curvature", "levels": 2, "every": 2, "margin": 2, "conservative": True}
-    case = refined([48, 48, 1], [], {"steps": 20, "cfl": 0.4}, refine=refine)
+    case = refined([48, 48, 1], [], {"steps": 12, "cfl": 0.4}, refine=refine)
     whole = Simulation(case, initial=blast, backend="cpu")
-    whole.run(16, progress=False)
+    whole.run(8, progress=False)
     before = whole.adaptations.changes
     whole.run(progress=False)
     assert whole.adaptations.changes > before
-    first = case.model_copy(update={"time": case.time.model_copy(update={"steps": 16})})
+    first = case.model_copy(update={"time": case.time.model_copy(update={"steps": 8})})
     Simulation(first, initial=blast, backend="cpu", out=tmp_path).run(progress=False)
     again = Simulation(case, backend="cpu", restart=tmp_path)
     again.run(progress=False)
-    assert again.step_count == 20
+    assert again.step_count == 12
     for a, b in zip(whole.blocks, again.blocks, strict=True):
         assert (a.state("p") == b.state("p")).all()
 
