@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from arrangements import saved
 from chosen_tiles import choose_tiles
+from multiblock import Arrangement
 
 from hiresx import Simulation
 from hiresx.case import Case
@@ -27,10 +29,9 @@ def wavy(n):
     return Block("whole", x + 0.04 * bump, y + 0.05 * bump, z)
 
 
-def flow_of(grid, refine, start, meanwhile=lambda: None, **tables):
-    """The flow of a pulse after four steps, by level and place of the node. `meanwhile` is called after two steps."""
+def case_of(refine, **tables):
     tables.setdefault("boundary", [{"faces": "all", "type": "far-field", "state": FLOW}])
-    case = Case.from_dict(
+    return Case.from_dict(
         {
             "grid": {"file": "none"},
             "refine": {"tile": 8, **refine},
@@ -39,7 +40,11 @@ def flow_of(grid, refine, start, meanwhile=lambda: None, **tables):
             **tables,
         }
     )
-    simulation = Simulation(case, backend="cpu", grid=grid, initial=start)
+
+
+def flow_of(grid, refine, start, meanwhile=lambda: None, **tables):
+    """The flow of a pulse after four steps, by level and place of the node. `meanwhile` is called after two steps."""
+    simulation = Simulation(case_of(refine, **tables), backend="cpu", grid=grid, initial=start)
     simulation.run(2, progress=False)
     meanwhile()
     simulation.run(progress=False)
@@ -115,3 +120,31 @@ def test_new_tiles_at_a_cut_have_the_flow_of_one_block(monkeypatch):
         centre[0] = 0.35
         seen.append(flow_of(grid, refine, pulse, meanwhile=lambda: centre.__setitem__(0, 0.55)))
     assert difference(*seen) < 1e-12
+
+
+def test_new_tiles_beside_turned_blocks_have_the_flow_at_their_place(monkeypatch, tmp_path):
+    """A linear flow, on three blocks whose indexes run in different directions."""
+    centre = [0.3]
+
+    def chosen(table, flow, nodes, beyond):
+        x, y = (c[:, 1:-1, 1:-1] for c in nodes[:2])
+        return ((x - centre[0]) ** 2 + (y - centre[0]) ** 2 < 0.03).astype(float)
+
+    def linear(state):
+        x, y, _ = (c[3:4, 3:-3, 3:-3] for c in simulation._ground.coordinates(state.part))
+        return np.stack([of + 0.2 * x - 0.3 * y for of in (3.0, 0.1, -0.2, 0.3, 9.0)])
+
+    choose_tiles(monkeypatch, chosen)
+    y, x = np.meshgrid(np.linspace(0.0, 1.0, 45), np.linspace(0.0, 1.0, 49), indexing="ij")
+    made = Arrangement(Block("whole", x[None], y[None], 0 * x[None]), 3, 1, shared=True)
+    tables = {"blocks": [block.name for block in made.blocks], "connection": made.tables}
+    refine = {"criterion": "density-gradient", "refine": 0.5, "levels": 2, "every": 99, "margin": 0}
+    simulation = Simulation(case_of(refine), backend="cpu", grid=saved(tmp_path, made.blocks, tables))
+    for state in simulation.solver.states:
+        state.interior(state.q)[...] = linear(state)
+    before, centre[0] = set(simulation.solver.decomposition.levels.tiles), 0.55
+    assert simulation.adapt()
+    new = [tile for tile in simulation.solver.decomposition.levels.tiles if tile not in before]
+    assert len({tile.base for tile in new}) > 1
+    for state in simulation.solver.states:
+        np.testing.assert_allclose(state.interior(state.q), linear(state), rtol=0, atol=1e-13)
