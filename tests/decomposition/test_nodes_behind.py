@@ -5,7 +5,7 @@ from hiresx.grid import Connection
 from hiresx.grid.connections import IDENTITY
 
 SIZE = (12, 12, 1)
-# i runs along -j of the other block, j along its i.
+# Index maps of the last connection around an edge in which three blocks meet, in both directions.
 TURNED = ((0, 1, 0), (-1, 0, 0), (0, 0, 1))
 BACK = ((0, -1, 0), (1, 0, 0), (0, 0, 1))
 IMAX, JMAX, JMIN = ((11, 12), (0, 12), (0, 1)), ((0, 12), (11, 12), (0, 1)), ((0, 12), (0, 1), (0, 1))
@@ -41,7 +41,7 @@ def test_nodes_behind_an_edge_of_four_blocks_are_those_of_the_fourth():
 
 
 def test_there_are_no_nodes_behind_an_edge_in_which_three_blocks_meet():
-    third = [Connection(1, "jmax", JMAX, 2, TURNED, (0, 23, 0)), Connection(2, "imax", IMAX, 1, BACK, (23, 0, 0))]
+    third = [Connection(1, "jmax", JMAX, 2, BACK, (23, 0, 0)), Connection(2, "imax", IMAX, 1, TURNED, (0, 23, 0))]
     found = nodes_behind(0, [SIZE] * 3, connections(third), 3)
     assert {n.block: n.box for n in found} == {1: ((12, 15), (0, 12), (0, 1)), 2: ((0, 12), (12, 15), (0, 1))}
     boxes = [n.box for n in found]

@@ -136,7 +136,7 @@ def test_new_tiles_beside_turned_blocks_have_the_flow_at_their_place(monkeypatch
 
     choose_tiles(monkeypatch, chosen)
     y, x = np.meshgrid(np.linspace(0.0, 1.0, 45), np.linspace(0.0, 1.0, 49), indexing="ij")
-    made = Arrangement(Block("whole", x[None], y[None], 0 * x[None]), 3, 1, shared=True)
+    made = Arrangement(Block("whole", x[None], y[None], 0 * x[None]), 3, 3, shared=True)
     tables = {"blocks": [block.name for block in made.blocks], "connection": made.tables}
     refine = {"criterion": "density-gradient", "refine": 0.5, "levels": 2, "every": 99, "margin": 0}
     simulation = Simulation(case_of(refine), backend="cpu", grid=saved(tmp_path, made.blocks, tables))
