@@ -123,14 +123,19 @@ def _divided_ghosts(
     behind, size = levels.behind(level, base), levels.spaces[level, base].size
     if not behind:
         return [(CLOSED, those, ghosts.low[those], ghosts.high[those])]
-    found: dict[Ends, list[tuple[int, Range]]] = {}
+    # Most stencils lie within the block.
+    low, high = ghosts.low[those] // 2 - WIDTH // 2 + 1, (ghosts.high[those] - 1) // 2 + WIDTH // 2 + 1
+    inside = (((low >= 0) & (high <= size)) | (np.array(size) == 1)).all(axis=1)
+    found = [(CLOSED, those[inside], ghosts.low[those[inside]], ghosts.high[those[inside]])]
+    parts: dict[Ends, list[tuple[int, Range]]] = {}
+    those = those[~inside]
     for n, box in zip(those.tolist(), ranges_of(np.stack([ghosts.low, ghosts.high], axis=-1)[those]), strict=True):
         for part, ends in divided_by_stencils(box, size, behind, halo):
-            found.setdefault(ends, []).append((n, part))
-    return [
-        (ends, np.array([n for n, _ in parts]), *np.array([part for _, part in parts]).transpose(2, 0, 1))
-        for ends, parts in found.items()
-    ]
+            parts.setdefault(ends, []).append((n, part))
+    for ends, some in parts.items():
+        boxes = np.array([part for _, part in some])
+        found.append((ends, np.array([n for n, _ in some]), boxes[..., 0], boxes[..., 1]))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

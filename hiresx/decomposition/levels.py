@@ -24,7 +24,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
-from hiresx.grid.blocks import FACES, Range, face_range, intersection, shift_range, side, whole_box
+from hiresx.grid.blocks import FACES, Range, common_boxes, face_range, shift_range, side, whole_box
 from hiresx.grid.connections import IDENTITY
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
@@ -85,12 +85,11 @@ class Levels:
     def behind(self, level: int, base: int) -> list[Range]:
         """Return the boxes of nodes that `level` has behind the connected faces of block `base` of the unrefined grid,
         in the indexes of this block on the level."""
-        found = [
-            intersection(n.box, n.here(self.tiles[m].box))
+        return [
+            n.here(shared)
             for n in self.spaces[level, base].behind
-            for m in self.of(level, n.block)
+            for *_, shared in common_boxes([n.there(n.box)], [self.tiles[m].box for m in self.of(level, n.block)])
         ]
-        return [box for box in found if box is not None]
 
 
 def part_on_level(levels: Levels, part: Part) -> Tile:
@@ -117,6 +116,12 @@ def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int],
         )
         for b, block in enumerate(blocks)
     }
+
+
+def spaces_of_levels(grids: Sequence[Decomposition]) -> dict[tuple[int, int], Space]:
+    """Return the result of `spaces_of` for all levels together. `grids`: for each level the blocks if they were refined
+    completely."""
+    return {key: space for level, grid in enumerate(grids) for key, space in spaces_of(grid, level).items()}
 
 
 def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
