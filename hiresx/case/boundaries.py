@@ -362,8 +362,8 @@ class CharacteristicOutflow(Condition, Scalars):
         ge=0,
         description="rate of the relaxation towards that pressure, per L. 0: none. Absent: 0.05 divided by the "
         "diameter of the grid, which is twice the largest distance of a node from the mean position of all nodes, "
-        "mirror images in planes of symmetry included. A pulse shorter than 0.4 of this diameter is then reflected "
-        "with less than 1 % of its amplitude. Oblique waves are reflected by up to 17 % at any rate",
+        "images in planes of symmetry and over rotational periods included. A pulse shorter than 0.4 of this diameter "
+        "is then reflected with less than 1 % of its amplitude. Oblique waves are reflected by up to 17 % at any rate",
     )
 
 

@@ -381,8 +381,16 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
 
 def check_pushed_planes(whole: "Decomposition") -> None:
     """Raise HiresxError if a body force has a component normal to a plane of symmetry, or to a slip wall in whose plane
-    a pole lies (a line to which a block face has collapsed). Behind the plane the force would have the opposite
-    direction. `whole`: the blocks, not divided among ranks."""
+    a pole lies (a line to which a block face has collapsed), or if a connection rotates the force. Behind the plane or
+    the connection the force would have another direction. `whole`: the blocks, not divided among ranks."""
+    for c in whole.connections if whole.pushes else ():
+        turn = np.eye(3) if c.rotation is None or c.over_a_pole else np.array(c.rotation)
+        if np.abs(whole.pushes @ turn.T - whole.pushes).max() > NORMAL:
+            raise HiresxError(
+                f"body_force has another direction behind face {c.face} of block '{whole.blocks[c.block].name}', which "
+                f"is connected by {Motion(c.rotation)}",
+                "take a force along the axis of this rotation, or the whole ring",
+            )
     for patch in whole.patches:
         symmetric = patch.condition.type == "symmetry"
         if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):
