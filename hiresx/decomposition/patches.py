@@ -13,9 +13,10 @@ from hiresx.case import Case
 from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.connection_ends import ConnectionEnds
-from hiresx.decomposition.oblique_walls import Wall, check_pushed_planes, check_turned_vectors, find_walls
+from hiresx.decomposition.oblique_walls import Wall, find_walls
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
+from hiresx.decomposition.prescribed_vectors import check_pushed_planes, check_turned_vectors
 from hiresx.decomposition.wall_seams import (
     WALLS,
     PlacedCondition,
