@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from hiresx.case.boundaries import Condition, Place
 from hiresx.decomposition.wall_edges import Image, ends_in_edge, is_bent, is_edged
 from hiresx.decomposition.wall_seams import same_face
-from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, intersection, side, slices
 from hiresx.grid.connections import TOLERANCE
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 FLAT, ROUNDED = 1e-6, 4.0
 # Grid lines count as normal to a plane if the sine of their angle to the normal is below this value.
 NORMAL = 1e-4
+# Number of nodes behind a plane from which the slope of a grid line at the plane is estimated.
+LINES = 5
 # The kernel of walls with friction, beside which cells are thin.
 FRICTION = "no_slip"
 MODELLED = "modelled-wall"
@@ -301,23 +302,45 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
 
 def _planes_of_images(whole: "Decomposition") -> list[Motion]:
     """Return the reflections about planes of symmetry that grid lines meet at right angles and before which they bend.
-    The lines and their mirror images are smooth together, so the flow is that of a grid on both sides of the plane."""
+    The lines and their mirror images are smooth together, so the flow is that of a grid on both sides of the plane.
+
+    The offset of such a line along the plane is an even function of the number of nodes from the plane, and of the
+    length of the line. The line counts as smooth if the slope of one of three polynomials vanishes: through three
+    nodes or `LINES` as functions of that number, and through `LINES` nodes as a function of the length. With three
+    nodes the slope of a ring of 16 nodes would be 8e-4. The length tells stretched lines best."""
     found = []
     for plane in planes_of_symmetry(whole):
         patches = [p for p in whole.patches if p.condition.type == "symmetry" and _planes_of(whole, p, [plane])]
         turned = np.array(plane.rotation)
         smooth, bent = True, False
         for patch in patches:
-            rows = inward_rows(whole.blocks[patch.block], patch.face, patch.range, whole.stencil.halo + 1)
+            block, halo = whole.blocks[patch.block], whole.stencil.halo
+            count = min(max(halo, LINES) + 1, block.size[direction(patch.face)])
+            rows = inward_rows(block, patch.face, patch.range, count)
             lines = rows[1:] - rows[0]
             image = np.einsum("ab,lb...->la...", turned, lines)
             across, along = np.linalg.norm(lines - image, axis=1), lines + image
-            # The slope of a line whose distance along the plane is a x + b x^2 + c x^4, x nodes from the plane, is a.
-            slope = 2.5 * along[0] - along[1] + along[2] / 6
-            smooth = smooth and bool((np.linalg.norm(slope, axis=0) <= NORMAL * across[0]).all())
-            bent = bent or bool((np.linalg.norm(along, axis=1) > NORMAL * across).any())
+            length = np.linalg.norm(np.diff(rows, axis=0), axis=1).cumsum(axis=0)
+            index = np.broadcast_to(np.arange(1.0, len(lines) + 1).reshape(-1, 1, 1, 1), length.shape)
+            with np.errstate(invalid="ignore"):  # lines in a pole have no length
+                slopes = [_slope(along, x) for x in (index[:3], index[:LINES], (length / length[0])[:LINES])]
+            slope = np.fmin.reduce(slopes)
+            smooth = smooth and bool((slope <= NORMAL * across[0]).all())
+            bent = bent or bool((np.linalg.norm(along, axis=1) > NORMAL * across)[:halo].any())
         found += [plane] if bent and smooth else []
     return found
+
+
+def _slope(offsets: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the magnitude |a| (nk, nj, ni) of the derivative at x = 0 of the vector a x + b x^2 + c x^4 + d x^6 + ...
+    with n coefficients through the first n nodes of each grid line. `offsets`: values (n or more, 3, nk, nj, ni) of the
+    vector. `x`: positions (n, nk, nj, ni), in the unit of which the slope is given."""
+    # The vector over x^2 is a/x and a polynomial of x^2, whose divided difference over all n nodes vanishes.
+    gaps = x[:, None] ** 2 - x**2
+    gaps[range(len(x)), range(len(x))] = 1
+    weights = 1 / gaps.prod(axis=1)
+    differences = np.einsum("l...,lc...->c...", weights / x**2, offsets[: len(x)])
+    return np.asarray(np.linalg.norm(differences, axis=0) / np.abs((weights / x).sum(axis=0)))
 
 
 def planes_of_symmetry(whole: "Decomposition") -> list[Motion]:
@@ -377,30 +400,6 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
     nodes = block.at((box[2], box[1], box[0]))
     rows = np.expand_dims(np.moveaxis(nodes, 3 - d, 0), 4 - d)
     return rows if side(face) < 0 else rows[::-1]
-
-
-def check_pushed_planes(whole: "Decomposition") -> None:
-    """Raise HiresxError if a body force has a component normal to a plane of symmetry, or to a slip wall in whose plane
-    a pole lies (a line to which a block face has collapsed), or if a connection rotates the force. Behind the plane or
-    the connection the force would have another direction. `whole`: the blocks, not divided among ranks."""
-    for c in whole.connections if whole.pushes else ():
-        turn = np.eye(3) if c.rotation is None or c.over_a_pole else np.array(c.rotation)
-        if np.abs(whole.pushes @ turn.T - whole.pushes).max() > NORMAL:
-            raise HiresxError(
-                f"body_force has another direction behind face {c.face} of block '{whole.blocks[c.block].name}', which "
-                f"is connected by {Motion(c.rotation)}",
-                "take a force along the axis of this rotation, or the whole ring",
-            )
-    for patch in whole.patches:
-        symmetric = patch.condition.type == "symmetry"
-        if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):
-            continue
-        if symmetric or mirrors(whole, patch):
-            raise HiresxError(
-                f"body_force acts across face {patch.face} of block '{whole.blocks[patch.block].name}' "
-                f"({patch.condition.type}), behind which the flow is the mirror image",
-                'give this face the type "slip-wall"' if symmetric else "take a whole ring around the pole",
-            )
 
 
 def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:

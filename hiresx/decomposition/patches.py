@@ -13,9 +13,10 @@ from hiresx.case import Case
 from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.connection_ends import ConnectionEnds
-from hiresx.decomposition.oblique_walls import Wall, check_pushed_planes, find_walls
+from hiresx.decomposition.oblique_walls import Wall, find_walls
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
+from hiresx.decomposition.prescribed_vectors import check_pushed_planes, check_turned_vectors
 from hiresx.decomposition.wall_seams import (
     WALLS,
     PlacedCondition,
@@ -199,6 +200,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     found = Decomposition(
         blocks, tuple(connections), tuple(patches), parts, reaches, axisymmetric, pushes, step_edges=step_edges
     )
+    check_turned_vectors(found, getattr(case, "sponge", ()))
     check_pushed_planes(found)
     return found
 

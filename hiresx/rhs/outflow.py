@@ -14,7 +14,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.boundaries import CharacteristicOutflow, PressureOutflow
 from hiresx.decomposition import Decomposition, Patch
-from hiresx.decomposition.oblique_walls import mirroring_planes, nearness, normal_of, planes_of_symmetry
+from hiresx.decomposition.oblique_walls import inward_rows, mirroring_planes, nearness, normal_of, planes_of_symmetry
 from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -39,11 +39,17 @@ SIGMA, STRONGER = 0.05, 10
 UPWARDS = np.sqrt([1.0, 2.0, 3.0])
 
 
-def radius(blocks: Sequence[Block], connections: Sequence[Connection], planes: Sequence[Motion] = ()) -> float:
+def radius(
+    blocks: Sequence[Block],
+    connections: Sequence[Connection],
+    planes: Sequence[Motion] = (),
+    poles: Sequence[Patch] = (),
+) -> float:
     """Return the largest distance, in units of the length scale L, of a node of `blocks` from the mean position of all
     nodes. `connections`: those between the blocks, including periodic ones; connections to other blocks are ignored.
     `planes`: the reflections about the planes of symmetry and the rotations of periods. The images of the nodes by
-    these motions count, too.
+    these motions count, too. `poles`: the patches that have collapsed to a line; those of other blocks are ignored.
+    At each place of the line all nodes of the ring around it count.
 
     Of nodes that coincide, also across a periodic connection, only one counts. At periodic connections it is always the
     one at the lower end of the period, or always the one at the upper end, whichever gives the larger distance. The
@@ -59,10 +65,12 @@ def radius(blocks: Sequence[Block], connections: Sequence[Connection], planes: S
     for order in (np.lexsort((height, first)), np.lexsort((-height, first))):
         unused.append(np.sort(nodes[order[np.diff(first[order], prepend=-1) == 0]]))
     some = unused[:1] if np.array_equal(unused[0], unused[1]) else unused
-    return max(_radius(blocks, planes, of_blocks(numbers, starts)) for numbers in some)
+    return max(_radius(blocks, planes, poles, of_blocks(numbers, starts)) for numbers in some)
 
 
-def _radius(blocks: Sequence[Block], planes: Sequence[Motion], unused: Sequence[np.ndarray]) -> float:
+def _radius(
+    blocks: Sequence[Block], planes: Sequence[Motion], poles: Sequence[Patch], unused: Sequence[np.ndarray]
+) -> float:
     """Return `radius` without the nodes `unused`, for each block sorted indexes into its flattened arrays."""
 
     def nodes_once() -> Iterator[np.ndarray]:
@@ -73,13 +81,23 @@ def _radius(blocks: Sequence[Block], planes: Sequence[Motion], unused: Sequence[
                 yield np.delete(nodes, without[(without >= first) & (without < last)] - first, axis=1)
                 first = last
 
-    total, count = np.zeros(3), 0.0
-    near = [2 * nearness(block) for block in blocks]
-    for nodes in nodes_once():
+    near = max(2 * nearness(block) for block in blocks)
+
+    def shares(nodes: np.ndarray) -> np.ndarray:
         # A node in a plane is its own image.
-        share = np.ones(nodes.shape[1])
-        for plane in planes:
-            share[np.abs(plane(nodes) - nodes).max(axis=0) <= max(near)] /= 2
+        return np.prod([np.where(np.abs(p(nodes) - nodes).max(axis=0) <= near, 0.5, 1.0) for p in planes], axis=0)
+
+    total, count = np.zeros(3), 0.0
+    for nodes in nodes_once():
+        share = np.broadcast_to(shares(nodes), nodes.shape[1])
+        total, count = total + (nodes * share).sum(axis=1), count + share.sum()
+    for pole in [p for p in poles if planes and p.block < len(blocks)]:
+        # A node of a pole is its own image if the grid line that leaves the pole there lies in the plane.
+        block = blocks[pole.block]
+        lines = inward_rows(block, pole.face, pole.range, 2).reshape(2, 3, -1)
+        numbers = np.ravel_multi_index(np.ix_(*(np.arange(*r) for r in pole.range[::-1])), block.size[::-1]).ravel()
+        nodes, beside = lines[:, :, ~np.isin(numbers, unused[pole.block])]
+        share = shares(beside) - shares(nodes)
         total, count = total + (nodes * share).sum(axis=1), count + share.sum()
     centre = total / count
     if planes:  # no such motion moves the centre of the grid with its images
@@ -129,7 +147,8 @@ class Outflow:
         even = mirroring_planes(whole)
         # Both are the same however the grid is turned and refined.
         images = planes_of_symmetry(whole) + [c.motion for c in whole.connections if _is_turned(c)]
-        firmness = 1 / radius(grid.blocks[: len(whole.grid_blocks)], whole.connections, images)
+        poles = [patch for patch in whole.patches if patch.condition.kernel == "pole"]
+        firmness = 1 / radius(grid.blocks[: len(whole.grid_blocks)], whole.connections, images, poles)
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):

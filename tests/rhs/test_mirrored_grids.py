@@ -7,7 +7,7 @@ from oblique_grids import REST, P, case
 from hiresx import Simulation
 from hiresx.decomposition import oblique_walls, patches
 from hiresx.decomposition.domain import domain
-from hiresx.grid import Block, Grid
+from hiresx.grid import Block, Grid, matched_connections
 from hiresx.grid.cutting import cut_along_i
 from hiresx.rhs.terms.viscous_damping import _layered
 
@@ -183,3 +183,48 @@ def test_lines_are_mirrored_where_they_are_smooth_with_their_images(power, smoot
     assert np.allclose(x[:, ::-1], -x, rtol=0, atol=1e-13) and np.allclose(y[:, ::-1], y, rtol=0, atol=1e-13) == smooth
     assert {wall.imaged for wall in of.whole.walls} == {smooth}
     assert len(oblique_walls.unrefinable_places(of.whole)) == 2
+
+
+RINGS = ["straight", "stretched", "displaced", "oblique ends"]
+ENDS = [SYMMETRY | {"faces": ["imin", "imax"]}]
+
+
+def ring(n, kind="straight", halves=1, slope=0.0):
+    """A ring with n nodes around, whose last nodes are its first ones, or half of it between planes of symmetry.
+    `slope`: tangent of the angle between the normal of the planes and the lines around."""
+    layers = 7 if kind == "oblique ends" else 1
+    z, r, angle = np.meshgrid(
+        0.2 * np.arange(layers), np.linspace(1, 2, 9), 2 * np.pi / n * np.arange(halves * n // 2 + 1), indexing="ij"
+    )
+    angle = angle + 0.06 * np.sin(angle) * (kind == "stretched")
+    r = r * (1 + slope * abs(np.sin(angle)))
+    x, y = r * np.cos(angle) + 0.3 * r * (kind == "displaced"), -r * np.sin(angle)
+    x[..., n:], y[..., :: n // 2] = x[..., :1], 0
+    block = Block("ring", x, y, z + 0.3 * x * (kind == "oblique ends"))
+    return Grid((block,), matched_connections((block,)) if halves == 2 else ())
+
+
+@pytest.mark.parametrize("n", [12, 16, 24, 32])
+@pytest.mark.parametrize("kind", RINGS)
+def test_coarse_rings_are_mirrored_where_they_meet_planes_at_right_angles(kind, n):
+    """Three nodes of a line do not tell the bend of 24 nodes around from a slope of 1e-4."""
+    for slope in (0.0, 2e-3, -0.02, 0.3):
+        whole = domain(case([*ENDS, FAR], {"steps": 1}), grid=ring(n, kind, slope=slope)).whole
+        assert {wall.imaged for wall in whole.walls} == {slope == 0}
+
+
+@pytest.mark.parametrize("reynolds", [1e2, None])
+@pytest.mark.parametrize("kind", RINGS)
+def test_half_a_coarse_ring_has_the_flow_of_the_whole(kind, reynolds):
+    def flow(x, y, z):
+        u, v, w = 0.2 * np.cos(x) * np.cos(y), 0.2 * y * np.cos(x), 0.1 * np.sin(z + x)
+        return 1 + 0.1 * np.cos(2 * x + y * y), u, v, w * (np.ptp(z) > 0), P * (1 + 0.1 * np.sin(x + z) * np.cos(2 * y))
+
+    found = []
+    for halves in (1, 2):
+        wall = [{"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0}] if reynolds else []
+        spec = case([*(ENDS if halves == 1 else []), *wall, FAR], {"steps": 1, "cfl": 0.4}, gas={"reynolds": reynolds})
+        run = Simulation(spec, "cpu", grid=ring(16, kind, halves), initial=flow)
+        run.step()
+        found.append(np.array(run.blocks[0].states("rho", "u", "v", "w", "p"))[..., :9])
+    assert np.abs(found[0] - found[1]).max() < 1e-14
