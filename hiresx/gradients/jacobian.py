@@ -29,7 +29,7 @@ from hiresx.time.ode_system import Vector
 # A result depends on nodes at most so many steps along grid lines away, by dimensions of the grid: 10 at corners of
 # curved walls, as measured in plane flows. Where that does not suffice, the next is tried. In three dimensions
 # influences end 22 steps away where two walls meet, but few of them beyond 4 count.
-REACHES = ((10, 16), (10, 16), (4, 6, 8))
+REACHES = ((10, 16), (10, 16), (4, 6))
 # Shifts, over the largest value of the variable: to see what changes, and for the differences.
 PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
@@ -229,8 +229,8 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. Raises HiresxError where their products with random vectors are not near differences along
-        these vectors."""
+        nodes of each result; the first results are the residual. Raises HiresxError where the products of its matrix
+        with random vectors are not near differences along these vectors."""
         unshifted, random, off = results(at), np.random.default_rng(0), np.inf
         shifts = [SHIFT * self._scales[:, None] * random.uniform(-1, 1, at.shape) for _ in range(TRIALS)]
         trials = [(shift, results(at + shift), results(at - shift)) for shift in shifts]
@@ -240,7 +240,7 @@ class SparseLinearisation:
                 continue
             central = self._influences_of_kinks(depends, unshifted, trials)
             found = self._differences(results, at, places, unshifted, depends, central)
-            off = self._deviation(found, trials)
+            off = self._deviation(found[0], trials)
             if off <= ACCURATE[self._dimension - 1]:
                 return found
         what = (
@@ -322,16 +322,15 @@ class SparseLinearisation:
         found: np.ndarray = self._comm.sum((depends > 0).T @ (jumps > KINK * slopes).astype(float)) > 0
         return found
 
-    def _deviation(self, matrices: list[Any], trials: Sequence[Trial]) -> float:
-        """Return the largest relative deviation of a product of one of the `matrices` of all ranks with the vector of
-        one of the `trials` from the difference along this vector."""
+    def _deviation(self, matrix: Any, trials: Sequence[Trial]) -> float:
+        """Return the largest relative deviation of a product of the `matrix` df/dx of all ranks with the shift of one
+        of the `trials` from the difference along this shift."""
         squares = []
-        for shift, after, before in trials:
-            for matrix, a, b in zip(matrices, after, before, strict=True):
-                change = (a - b).ravel() / 2
-                left = matrix @ shift.ravel() - change
-                squares.append((left @ left, change @ change))
-        off, size = self._comm.sum(np.array(squares)).T
+        for shift, (after, *_), (before, *_) in trials:
+            change = (after - before).ravel() / 2
+            left = matrix @ shift.ravel() - change
+            squares.append((left @ left, change @ change))
+        off, size = self._comm.sum(np.ravel(squares)).reshape(-1, 2).T
         return float(np.sqrt(off / np.maximum(size, np.finfo(float).tiny)).max())
 
     def _groups(self, depends: Any, first: Any = None, above: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
