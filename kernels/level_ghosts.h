@@ -10,17 +10,18 @@
 // A box of ghosts in the lists. ghosts, values: number of its first ghost, and of its first value between the kernels.
 // columns, first_column: number of ghosts and column of the first one, along both directions of the face. width, first:
 // number of nodes that are read along these directions, and the first node. layer, step: column of the first layer, and
-// distance to that of the next. origin: flat index of the first node that is read, with node 0 along the normal. part:
-// number of the part that is read, a row of the table of parts.
+// distance to that of the next. origin: flat index of the first node that is read, with node 0 along the normal. normal,
+// across: strides of the nodes along the normal and along both directions of the face, which in a turned block may be
+// negative. part: number of the part that is read, a row of the table of parts.
 struct level_box {
-    int ghosts, values, normal, origin, layer, step, part;
+    int ghosts, values, normal, across[2], origin, layer, step, part;
     int columns[2], first_column[2], width[2], first[2];
 };
 
-// Addresses of the arrays of a part, of which fluxes need two, metrics and fluxes; strides; numbers of weights along j
-// and k.
+// Addresses of the arrays of a part, of which fluxes need two, metrics and fluxes; stride between variables; numbers of
+// weights along j and k.
 struct level_part {
-    long long array, second, sv, sj, sk, wj, wk;
+    long long array, second, sv, wj, wk;
 };
 
 // A linear function of the indexes in a box: `value` at the first node, and `steps` from node to node along three
@@ -55,12 +56,9 @@ struct level_line {
 HD level_line line_of(const int *box, int boxes, const long long *part, const int *start, int i) {
     const level_box &b = box_of(box, boxes, &level_box::values, i);
     const level_part &own = reinterpret_cast<const level_part *>(part)[b.part];
-    const int sj = int(own.sj), sk = int(own.sk);
-    const int at = i - b.values, row = at / b.width[0], layer = row / b.width[1];
-    const int along = b.normal == 0 ? 1 : b.normal == 1 ? sj : sk, column = b.layer + layer * b.step;
-    const int node = b.origin + (at - row * b.width[0]) * (b.normal == 0 ? sj : 1) +
-                     (row - layer * b.width[1]) * (b.normal == 2 ? sj : sk);
-    return {column, node + start[column] * along, along, own};
+    const int at = i - b.values, row = at / b.width[0], layer = row / b.width[1], column = b.layer + layer * b.step;
+    const int node = b.origin + (at - row * b.width[0]) * b.across[0] + (row - layer * b.width[1]) * b.across[1];
+    return {column, node + start[column] * b.normal, b.normal, own};
 }
 
 // The sixth-order values of the state between the kernels, then the linear ones.

@@ -137,10 +137,8 @@ def _list(arguments: Sequence[Any], metadata: Sequence[Any]) -> str:
 
 def _limits(metadata: Sequence[Any]) -> str:
     found = []
-    for extra in metadata:
-        for kind, sign, name in ((Gt, ">", "gt"), (Ge, ">=", "ge"), (Lt, "<", "lt"), (Le, "<=", "le")):
-            if isinstance(extra, kind):
-                found.append(f" {sign} {getattr(extra, name):g}")
+    for kind, sign, name in ((Gt, ">", "gt"), (Ge, ">=", "ge"), (Lt, "<", "lt"), (Le, "<=", "le")):
+        found += [f" {sign} {getattr(extra, name):g}" for extra in metadata if isinstance(extra, kind)]
     return ",".join(found)
 
 

@@ -26,15 +26,15 @@ from hiresx.post.result import as_run
 
 HEADING = """# Jets
 
-This page has results of the bundled jets, computed on GPUs and compared with formulas and measurements. It is made from
-stored results:
+This page has results of the bundled jets, computed on GPUs and compared with formulas and measurements. The page is
+generated from stored results:
 
     {made}
 
 `hiresx post jet` and `hiresx post azimuthal` computed the numbers; [Results and analysis](post.md#the-jet) explains
 them. For planar jets lengths are in nozzle heights h, times t in h/c, and St is f h/Uj. For round jets lengths are in
-nozzle diameters D, times in D/c, and St is f Dj/Uj. c is the ambient speed of sound. Uj, Mj and Dj are the velocity,
-the Mach number and the diameter of the fully expanded jet.
+nozzle diameters D, times in D/c, and St is f Dj/Uj. Here c is the ambient speed of sound. Uj, Mj and Dj are the
+velocity, the Mach number and the diameter of the fully expanded jet.
 """
 # Criteria: shape and Mach number of the jet, value of its record, least and largest value.
 ASKED = (
@@ -49,8 +49,13 @@ ASKED = (
     ("round", 1.42, "St of the loudest tone", 0.316, 0.386),
 )
 _FOLDED = """\
-Frequencies f are in c/h (c/D). If samples were not filtered, a tone may be the alias of a higher frequency, which the
-samples cannot distinguish from it. The column "possible aliases of" has the lowest three of these frequencies.
+Frequencies f are in c/h (c/D). "dB above the rest" is the height of a tone above the running median of the spectrum.
+"St by formulas" has, for planar jets, the values of the vortex sheet with uc = 0.55 Uj and 0.70 Uj, of Powell and of
+Krothapalli; for round jets, those of Tam, Seiner and Yu, of the vortex sheet with uc = 0.70 Uj, and of the feedback
+frequency with the cell length and the convection velocity uc of the run. If samples were not filtered, a tone may be
+the alias of a higher frequency, which the samples cannot distinguish from it. The column "possible aliases of" has the
+lowest three of these frequencies.
+
 
 """
 # Mach numbers that are the same.
@@ -142,6 +147,7 @@ def _sections(document: dict[str, Any], made: str) -> list[str]:
     sections += [f"    {run['command']}" for run in runs if run["command"]]
     sections += [
         "\n## Criteria\n",
+        'The column "required" has the ranges that were set as criteria for these runs.\n',
         _criteria_table(runs),
         "## Shock cells\n",
         _cells(runs),
@@ -179,7 +185,10 @@ def _runs(runs: Sequence[dict[str, Any]]) -> str:
     ]
     drivers = sorted({str(run["versions"].get("driver", "-")) for run in runs})
     dates = sorted({run["date"][:10] for run in runs})
-    return f"The runs used the driver {' and '.join(drivers)} on {', '.join(dates)}.\n\n{table(columns, rows)}\n"
+    return (
+        f"The runs used the driver {' and '.join(drivers)} on {', '.join(dates)}.\n\n{table(columns, rows)}\n"
+        "The commands of the runs, in the order of the table, are:\n"
+    )
 
 
 def _processor(hardware: dict[str, Any]) -> str:

@@ -39,8 +39,9 @@ CHOSEN = {
         "node",
         "line",
         "The modified scheme has one characteristic space and one set of smoothness indicators per node, for both "
-        "values interpolated from it. With a thread per half point they are computed twice, once for each half point "
-        "beside the node. No mode needs atomics, since only one thread writes each value.",
+        "values interpolated from it. With a thread per half point the space and the indicators of each node are "
+        "computed twice, once for each half point beside the node. No mode needs atomics, since only one thread writes "
+        "each value.",
     ),
     FLUX: Choice(
         "half point, then node",
@@ -55,28 +56,29 @@ CHOSEN = {
         "node",
         "line",
         "A thread per node reads two fluxes and writes a rate once. A thread per half point changes two rates: it "
-        "moves the same bytes with twice as many additions. In the paper the order in which the faces are stored "
-        "decides. Here faces have the order of the nodes.",
+        "moves the same bytes with twice as many additions. In the paper of Weng et al. the fastest mode depends on "
+        "the order in which the faces are stored. Here faces have the order of the nodes.",
     ),
     VISCOUS_FLUX: Choice(
         "node",
         "node",
         "A thread that computes the derivatives along all three directions keeps the twelve gradients in registers. "
-        "If the directions follow one after the other, the gradients are stored in memory, which moves more than four "
-        "times the bytes.",
+        "If the directions are computed one after the other, the gradients are stored in memory, and more than four "
+        "times as many bytes are moved.",
     ),
     VISCOUS_DIFFERENCE: Choice(
         "node",
-        "along i line; along j and k line in FP32 and on a CPU, else node, in the kernel of the update",
+        "CPU, and GPU in FP32: line. GPU in FP64: line along i; along j and k node, in the kernel of the update",
         "A thread that computes all directions at once reads and writes the rates once, not three times. A sweep "
         "along a line computes the difference together with the inviscid terms, and so reads no rates again.",
     ),
     WHOLE: Choice(
-        "four kernels",
-        "line; along i a row by a warp",
+        "four kernels: interpolation, physical flux, numerical flux, flux difference",
+        "line; along i on a GPU: a row of nodes by a warp",
         "The four kernels pass data on through memory. One kernel keeps these data on the chip, and moves a quarter "
-        "of the bytes. The nodes of neighbouring lines along i lie far apart in memory. Neither the threads of a warp "
-        "nor the vector lanes of a CPU can load them together. Along i the threads of a warp therefore share one row.",
+        "of the bytes. The nodes of neighbouring lines along i lie far apart in memory, so that neither the threads of "
+        "a warp nor the vector lanes of a CPU can load them together. Along i the threads of a warp therefore share "
+        "one row.",
     ),
 }
 
@@ -107,7 +109,8 @@ def page(paths: Sequence[Path], out: Path) -> str:
         cpu=cpu,
         gpu=f"{gpus_of(gpu)} {gpu['date'][:10]}" if gpu else NOT_MEASURED,
         measured_gpu=gpu is not None,
-        fastest=[f"fastest on the {place} (times as fast as `decomposed`)" for place in places],
+        fastest=[f"fastest on the {place}" for place in places],
+        clearly=CLEARLY,
         chosen=[
             [loop, choice.decomposed, choice.fused, *(_fastest(found, loop) for found in places.values()), choice.why]
             for loop, choice in CHOSEN.items()

@@ -38,9 +38,9 @@ PAPER_REALS = 49
 NOT_MEASURED = "not measured yet"
 WORDS = {
     "not_measured": NOT_MEASURED,
-    "rate": "10^6 points x steps per s",
+    "rate": "10^6 point-steps per s",
     "kernel_columns": ["kernel", "along", "launches", "ns per point", "bytes per point", "GB/s"],
-    "kernel_note": '"bytes per point" counts exactly once each value that a kernel must read or write.',
+    "kernel_note": 'In "bytes per point" each value that a kernel must read or write counts once.',
 }
 
 
@@ -117,7 +117,7 @@ def source_rows(results: dict[str, Result]) -> Rows:
     rows = []
     for name, result in results.items():
         where = place(result) if "hardware" in result else f"NVRTC {result['nvrtc']}" if "nvrtc" in result else ""
-        command = f"`{result['command']}`" if "command" in result else "figures of others"
+        command = f"`{result['command']}`" if "command" in result else "figures of other codes"
         rows.append([Path(name).name, command, result.get("date"), where])
     return rows
 
@@ -256,9 +256,9 @@ def codes_on_gpu(gpu: dict[str, Result], codes: Result) -> Rows:
     if not best:
         return others
     most = max(best, key=lambda row: row["point_steps_per_s"])
-    names = ", ".join(gpu["name"] for gpu in gpu["rhs"]["hardware"]["gpus"])
+    name = gpu["rhs"]["hardware"]["gpus"][0]["name"]  # the one on which these rows were measured
     set_up = f"AFWENO5, viscous, curvilinear, FP64, {most['nodes']}^3 points"
-    return [["**HiResX**", set_up, names, most["point_steps_per_s"] / 1e6], *others]
+    return [["**HiResX**", set_up, name, most["point_steps_per_s"] / 1e6], *others]
 
 
 def block_shapes(shapes: list[Result]) -> tuple[list[str], Rows]:

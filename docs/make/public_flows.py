@@ -138,9 +138,9 @@ def _nozzle(simulation: Simulation) -> list[tuple[str, float, float]]:
     mach = np.sqrt((u * u + v * v) * rho / (GAMMA * p))
     middle = 0.5 * (mach[1:, end] + mach[:-1, end])
     return [
-        ("least over largest mass flow along the nozzle", float(mass[2:-2].min() / mass[2:-2].max()), 1.0),
-        ("mean Mach number at its end, by the area ratio", float(np.average(middle, weights=dy[:, end])), wanted),
-        ("mean total pressure at its end over that ahead", float(total[:, end].mean() / ahead), 1.0),
+        ("smallest mass flow along the nozzle / largest", float(mass[2:-2].min() / mass[2:-2].max()), 1.0),
+        ("mean Mach number at the end; expected: area ratio", float(np.average(middle, weights=dy[:, end])), wanted),
+        ("mean total pressure at the end / ahead of the throat", float(total[:, end].mean() / ahead), 1.0),
     ]  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def _airfoil(simulation: Simulation) -> list[tuple[str, float, float]]:
     lift, drag = fy * np.cos(ANGLE) - fx * np.sin(ANGLE), fx * np.cos(ANGLE) + fy * np.sin(ANGLE)
     wanted = _panel_lift(x, y) / float(np.sqrt(1 - MACH**2))
     return [
-        ("lift coefficient, by panels and Prandtl-Glauert", float(lift), wanted),
+        ("lift coefficient; expected: panels and Prandtl-Glauert", float(lift), wanted),
         ("drag coefficient", float(drag), 0.0),
     ]
 
@@ -206,8 +206,8 @@ STREAM = {"rho": 1.0, "u": MACH * np.cos(ANGLE), "v": MACH * np.sin(ANGLE), "p":
 FLOWS = {
     "ramp": PublicFlow("Mach 2", {"rho": 1.0, "u": RAMP, "p": P}, 1500, _supersonic, _ramp),
     "nozzle": PublicFlow(
-        "choked, on to supersonic", {"rho": 1.0, "u": INLET, "p": P}, 6000, _nozzle_condition, _nozzle,
-        _supersonic_behind,
+        "choked, supersonic downstream of the throat", {"rho": 1.0, "u": INLET, "p": P}, 6000, _nozzle_condition,
+        _nozzle, _supersonic_behind,
     ),
     "airfoil": PublicFlow("Mach 0.3 at 2 degrees", STREAM, 20_000, _boundary_at_incidence, _airfoil),
 }  # fmt: skip

@@ -49,12 +49,12 @@ def write(results: Path, out: Path) -> None:
 
 
 def outcome(cell: dict[str, Any], known: tuple[Any, float, str] | None) -> str:
-    """What a cell of the table says: the run died, lives, or its error; as a fault beyond the limit that is `known` of
-    its flow (robustness_runs.ERRORS)."""
+    """Return the text of a cell of the table: that the run fails or completes, or its error. An error above the limit
+    that is `known` for its flow has a name (robustness_runs.ERRORS)."""
     if "stopped" in cell:
-        return "**dies**"
+        return "**fails**"
     if cell["error"] is None:
-        return "lives"
+        return "completes"
     shown = f"{cell['error']:.2g}"
     _, limit, fault = known or (None, math.inf, "")
     return f"**{fault}: {shown}**" if cell["error"] > limit else shown

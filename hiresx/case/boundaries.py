@@ -362,8 +362,8 @@ class CharacteristicOutflow(Condition, Scalars):
         ge=0,
         description="rate of the relaxation towards that pressure, per L. 0: none. Absent: 0.05 divided by the "
         "diameter of the grid, which is twice the largest distance of a node from the mean position of all nodes, "
-        "mirror images in planes of symmetry included. A pulse shorter than 0.4 of this diameter is then reflected "
-        "with less than 1 % of its amplitude. Oblique waves are reflected by up to 17 % at any rate",
+        "images in planes of symmetry and over rotational periods included. A pulse shorter than 0.4 of this diameter "
+        "is then reflected with less than 1 % of its amplitude. Oblique waves are reflected by up to 17 % at any rate",
     )
 
 
@@ -388,7 +388,8 @@ class PressureOutflow(Condition, Scalars):
         None,
         description="rate of the relaxation of the pressure, per L: towards the given pressure or, with "
         "mass_flux, towards the pressure with which the mass flow is reached. Absent: 0.5 divided "
-        "by the diameter of the grid. In viscous flow the mass flow may then differ by 10 % and more",
+        "by the diameter of the grid. In viscous flow the mass flow may then differ by 10 % and more, and the pressure "
+        "in a boundary layer by several percent of the dynamic pressure",
     )
 
     @model_validator(mode="after")

@@ -19,10 +19,15 @@ def bundled_cases() -> list[str]:
     return sorted(path.parent.name for path in root().glob("*/case.toml"))
 
 
+def is_bundled(name: str) -> bool:
+    """Return whether a case `name` comes with the package."""
+    return os.path.basename(name) == name and os.path.isfile(root() / name / "case.toml")
+
+
 def bundled_directory(name: str) -> Path:
     """Return the folder of the case `name` that comes with the package. Raises HiresxError if there is no such case;
     the error's hint has the most similar name."""
-    if name not in bundled_cases():
+    if not is_bundled(name):
         from hiresx.case.error_messages import did_you_mean
 
         raise HiresxError(f'no bundled case "{name}"', did_you_mean(name, bundled_cases(), "bundled cases"))

@@ -107,7 +107,7 @@ class Plate(Generator):
     height: Positive = Field(description="height of the domain, in L")
     first_spacing: Positive = Field(description="distance of the first node from the wall, in L")
     leading_edge_spacing: Positive = Field(description="spacing along x at the leading edge, in L")
-    width: Positive = Field(1.0, description="period along z, in L; meaningless when nk = 1")
+    width: Positive = Field(1.0, description="period along z, in L; no effect when nk = 1")
 
 
 class Cylinder(Generator):
@@ -128,7 +128,7 @@ class Cylinder(Generator):
     standoff_side: StandoffSide
     first_spacing: SpacingOnAxis = None
     n_span: Points = Field(1, description="nodes along the span")
-    span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
+    span: Positive = Field(1.0, description="period along z, in L; no effect when n_span = 1")
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -154,7 +154,7 @@ class CylinderO(Generator):
     )
     blocks: Points = Field(1, description="number of blocks into which the grid is divided along i")
     n_span: Points = Field(1, description="nodes along the span")
-    span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
+    span: Positive = Field(1.0, description="period along z, in L; no effect when n_span = 1")
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -203,8 +203,9 @@ class AirfoilC(Generator):
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="additional growth of the first distance from the cut by the factor 1 + (x/d)^2, at x behind the "
-        "trailing edge; d is this key, the distance at which it has doubled. Absent: no additional growth",
+        description="distance d behind the trailing edge, in chords, at which the first distance from the cut has "
+        "doubled by an additional growth: its factor at the distance x behind the edge is 1 + (x/d)^2. Absent: no "
+        "additional growth",
     )
     trailing_edge_spacing: Positive = Field(
         description="spacing along airfoil and cut at the trailing edge, in chords; at the leading edge it follows "
@@ -212,7 +213,7 @@ class AirfoilC(Generator):
     )
     blocks: Points = Field(1, description="number of blocks into which the grid is divided along i")
     n_span: Points = Field(1, description="nodes along the span")
-    span: Positive = Field(1.0, description="period along z, in chords; meaningless when n_span = 1")
+    span: Positive = Field(1.0, description="period along z, in chords; no effect when n_span = 1")
 
     @property
     def nodes(self) -> int:
@@ -249,12 +250,12 @@ class ChannelBump(Generator):
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="growth of the first distance from the wall by the factor 1 + (x/d)^2, at a distance x ahead of "
-        "the bump or behind it; d is this key, the distance at which it has doubled. Absent: no growth",
+        description="distance d ahead of the bump and behind it, in chords, at which the first distance from the wall "
+        "has doubled: its factor at the distance x is 1 + (x/d)^2. Absent: no growth",
     )
     blocks: Literal[1, 3] = Field(1, description='1: the block "channel"; 3: "upstream", "bump" and "downstream"')
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")
-    width: Positive = Field(1.0, description="period along z, in chords; meaningless when nk = 1")
+    width: Positive = Field(1.0, description="period along z, in chords; no effect when nk = 1")
 
     @property
     def nodes(self) -> int:
@@ -428,7 +429,7 @@ class PlanarJet(_Jet):
     points_per_height: Points = Field(description="cells across the nozzle height, an even number")
     half_height: Positive = Field(description="extent of the physical domain to each side of the axis, in L")
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")
-    width: Positive = Field(1.0, description="period along z, in L; meaningless when nk = 1")
+    width: Positive = Field(1.0, description="period along z, in L; no effect when nk = 1")
 
     @model_validator(mode="after")
     def _is_a_nozzle(self) -> Self:

@@ -12,7 +12,7 @@ from hiresx.base.argument_types import check_types
 from hiresx.base.shell import quote
 from hiresx.base.whole_files import ABSENT, describe_path
 from hiresx.case import functions
-from hiresx.case.bundle import bundled_cases, bundled_directory
+from hiresx.case.bundle import bundled_cases, bundled_directory, is_bundled
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.face_formulas import face_formulas
 from hiresx.case.implicit_table import NAME as IMPLICIT
@@ -207,7 +207,7 @@ def find(name_or_path: str | Path) -> Path:
     text = str(name_or_path)
     path = Path(text)
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
-    if not looks_like_path and text in bundled_cases():
+    if not looks_like_path and is_bundled(text):
         return bundled_directory(text) / FILE
     # os.path is used because the functions of pathlib raise errors for invalid file names
     if os.path.isfile(path / FILE):

@@ -15,7 +15,7 @@ from hiresx.case.validation import derived_quantities
 class Table(BaseModel):
     """One table of a case file. It is immutable. An unknown key, a string in place of a number, and nan are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
         """Return the fields (named arrays at the nodes) that every block of `case` must store because of this table: a

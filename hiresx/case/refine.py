@@ -55,19 +55,24 @@ CURVATURE = (0.08, 0.05)
 class Refine(Table):
     """Refinement of given regions, and of tiles that a criterion selects during the run. A level has half the spacing
     of the next coarser one in every direction: every second of its nodes lies on a node of the coarser level. A level
-    is computed in tiles; adjacent tiles are one block in all output. Nodes of a coarser level that lie under a finer
-    one take its values. All levels use the same time step."""
+    is computed in tiles; adjacent tiles are combined into blocks. Nodes of a coarser level that lie under a finer one
+    take its values. All levels use the same time step."""
 
     tile: int = Field(
-        16, ge=8, le=256, multiple_of=2, description="nodes of a tile along each direction; the last one has more"
+        16,
+        ge=8,
+        le=256,
+        multiple_of=2,
+        description="nodes of a tile along each direction, an even number; the first and the last tile of a block may "
+        "have more",
     )
     region: Annotated[tuple[RefinedRegion, ...], Listed] = Field((), description="regions that are refined")
     criterion: Literal["density-curvature", "density-gradient", "vorticity"] | None = Field(
         None,
-        description="quantity by which tiles are chosen during the run, in addition to the regions. density-curvature: "
-        "the second difference of density divided by its first one along grid lines. density-gradient: the largest "
-        "difference of density to the next node, divided by the density. vorticity: its magnitude, in c_ref/L. "
-        "Absent: only the regions",
+        description="quantity by which tiles are chosen during the run, in addition to the regions. "
+        "density-curvature: the second difference of density along grid lines, divided by the first difference. "
+        "density-gradient: the largest difference of density to a neighbouring node, divided by the density. "
+        "vorticity: its magnitude, in c_ref/L. Absent: only the regions",
     )
     refine: Positive | None = Field(
         None, description="a tile is added where the criterion exceeds this; absent: 0.08 for density-curvature"
@@ -81,7 +86,7 @@ class Refine(Table):
         0.03, description="fraction of the density that is added to its first difference in density-curvature"
     )
     levels: int | None = Field(
-        None, ge=1, le=8, description="finest level that the criterion makes; absent with a criterion: 1"
+        None, ge=1, le=8, description="finest level that the criterion may select; absent with a criterion: 1"
     )
     every: Points = Field(20, description="steps between two evaluations of the criterion")
     margin: int | None = Field(

@@ -176,11 +176,11 @@ class Sponge(Table):
         description="the coordinate c along which the sponge grows; r: the distance from the x axis"
     )
     start: float | Position = Field(
-        description='coordinate at which sigma is 0, in L; or where a part of the grid lies: { region = "outlet", '
+        description='coordinate at which sigma is 0, in L, or the place of a part of the grid: { region = "outlet", '
         "offset = -12.0 }"
     )
     end: float | Position = Field(
-        description="coordinate at which sigma has its full strength, in L, or where a part of the grid lies: {"
+        description="coordinate at which sigma has its full strength, in L, or the place of a part of the grid: {"
         ' region = "outlet" }; may lie below start'
     )
     strength: Positive = Field(description="full sigma, in c_ref / L")

@@ -91,8 +91,8 @@ class Turbulence(Table):
     )
     ft2: bool | None = Field(
         None,
-        description="whether the term ft2 of spalart_allmaras keeps laminar flow laminar; absent: false, but true for "
-        "the negative form, which was published with it",
+        description="whether spalart_allmaras has the term ft2, which keeps laminar flow laminar; absent: false, but "
+        "true for the negative form, which was published with it",
     )
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:

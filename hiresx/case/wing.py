@@ -29,7 +29,7 @@ class WingCH(Generator):
         description="whether the wing ends in a cap in place of a straight edge. The edge of the cap lies beyond the "
         "section at `semi_span` by the distance d = t^2/sqrt(t^2 + (0.012 c)^2), with the half thickness t and the "
         "chord c of this section. The thickness decreases to zero at the edge over the length sqrt(d^2 + tip^2); "
-        "where the section is thick, it does so nearly as that of an ellipse",
+        "where the section is thick, the decrease is nearly that of an ellipse",
     )
     tip: Positive = Field(
         description="length over which the thickness decreases to zero, in L. Without a cap the decrease begins "
@@ -58,10 +58,10 @@ class WingCH(Generator):
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="additional growth of the first distance from the cut by the factor (x/d)^2 + sqrt(1 + (z/h)^2), "
-        "at x behind the trailing edge and z beyond the tip; d is this key, the distance at which it has doubled, x "
-        "and d in local chords. h is the spacing over the tip along the span, so the flatness of cells beyond the tip "
-        "stays that at the tip. Absent: no additional growth",
+        description="distance d behind the trailing edge, in local chords, at which the first distance from the cut "
+        "has doubled by an additional growth. The factor of the growth is (x/d)^2 + sqrt(1 + (z/h)^2) at the distance "
+        "x behind the trailing edge, in local chords, and z beyond the tip. h is the spacing over the tip along the "
+        "span. Cells beyond the tip are therefore as flat as those at the tip. Absent: no additional growth",
     )
     trailing_edge_spacing: Positive = Field(
         description="spacing along section and cut at the trailing edge of the root, in L"

@@ -61,7 +61,7 @@ def check(
         setup["warnings"] += check_walls.notes_of_ends(decomposition)
         setup["warnings"] += check_inflow.notes_of_turbulence(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_characteristic_inflows(case, decomposition)
-        setup["warnings"] += check_inflow.notes_of_mass_flows(case)
+        setup["warnings"] += check_inflow.notes_of_viscous_outflows(case, decomposition)
         recycled = check_inflow.recycling(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_recycling(recycled)
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])

@@ -1,6 +1,6 @@
 """Report of `hiresx check` on inflows and outflows: the planes from which fluctuations are recycled, synthetic
 turbulence that the grid does not resolve, states of subsonic inflow conditions that enter faster than sound or leave
-the domain, and given mass flows that viscous terms change."""
+the domain, and given pressures and mass flows that viscous terms change."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.case.boundaries import PressureOutflow
-from hiresx.decomposition.oblique_walls import inward_rows, local_normals
+from hiresx.decomposition.oblique_walls import edges_at_no_slip_walls, inward_rows, local_normals
 from hiresx.grid.blocks import direction, face_range, slices
 
 if TYPE_CHECKING:
@@ -118,17 +118,22 @@ def notes_of_characteristic_inflows(case: "Case", decomposition: "Decomposition"
             )
 
 
-def notes_of_mass_flows(case: "Case") -> Iterator[str]:
-    """Yield a warning, as a sentence, for each `pressure-outflow` of viscous flow with a `mass_flux` and no
-    `relaxation`."""
+def notes_of_viscous_outflows(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
+    """Yield a warning, as a sentence, for each `pressure-outflow` of viscous flow without `relaxation` that has a
+    `mass_flux` or meets a no-slip wall."""
     for n, condition in enumerate(case.boundary if case.gas.reynolds else ()):
         if not isinstance(condition, PressureOutflow) or condition.relaxation is not None:
             continue
-        if condition.mass_flux is not None:
-            yield (
-                f"boundary.{n} (pressure-outflow): with the default relaxation viscous terms at the face may change "
-                "the mass flow by several percent; give a relaxation, such as 5 divided by the height of the duct"
-            )
+        patches = [patch for patch in decomposition.patches if patch.condition is condition]
+        what = "the mass flow by several percent"
+        if condition.mass_flux is None:
+            if not any(edges_at_no_slip_walls(decomposition, patch) for patch in patches):
+                continue
+            what = "the pressure in a boundary layer by several percent of the dynamic pressure"
+        yield (
+            f"boundary.{n} (pressure-outflow): with the default relaxation viscous terms at the face may change "
+            f"{what}; give a relaxation, such as 5 divided by the height of the face"
+        )
 
 
 def _inward_normals(block: "Block", patch: "Patch") -> np.ndarray:

@@ -9,7 +9,7 @@ from hiresx.case import Case
 from hiresx.decomposition.connection_ends import ConnectionEnds
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.mirror_points import Coordinates, find_mirror_sources
-from hiresx.decomposition.oblique_walls import is_pushed, walls
+from hiresx.decomposition.oblique_walls import is_pushed
 from hiresx.grid.motions import format_vector
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
     for entry in find_mirror_sources(decomposition, extended):
         moved[entry.place] = max(entry.moved, moved.get(entry.place, 0.0))
     found = []
-    for wall in walls(decomposition):
+    for wall in decomposition.walls:
         patch = decomposition.patches[wall.place]
         found.append(
             {

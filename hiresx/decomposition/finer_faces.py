@@ -3,8 +3,8 @@
 A node of a finer level coincides with a node of the coarser level, or lies halfway between two or four of them. A node
 halfway between a boundary condition and a connection belongs to the connection, so that a wall ends with the same node
 on both levels. Likewise a no-slip wall ends with its last node where another condition begins. The connection along the
-edge of a step between walls has only nodes of the edge itself. Between two conditions of one kind, and between two
-connections, the node belongs to the one with the lower index.
+edge of a step between walls has only nodes of the edge itself. Between two conditions of one kind the node belongs to
+the one with the lower index, and likewise between two connections, if the donor of that one has the node.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.grid.blocks import Range, direction, layer, rectangles_of_face, slices
+from hiresx.grid.blocks import Range, direction, intersection, layer, rectangles_of_face, slices, whole_box
+from hiresx.grid.cutting import image
 
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Patch
@@ -58,8 +59,11 @@ def finer_ranges(
     for n, of in enumerate(both):
         on_face.setdefault((of.block, of.face), []).append(n)
     for (b, face), some in on_face.items():
-        if len({rank[n] for n in some}) > 1:
-            made = _divide_nodes(face, sizes[b], [(rank[n], both[n].range) for n in some])
+        possible = [_possible(connections[n], sizes) if n < len(connections) else whole_box(sizes[b]) for n in some]
+        has_all = all(intersection(found[n][0], box) == found[n][0] for n, box in zip(some, possible, strict=True))
+        if len({rank[n] for n in some}) > 1 or not has_all:
+            ranked = [(rank[n], both[n].range, box) for n, box in zip(some, possible, strict=True)]
+            made = _divide_nodes(face, sizes[b], ranked)
             for n, ranges in zip(some, made, strict=True):
                 found[n] = ranges
     of_place = dict(zip([*edges, *own], found, strict=True))
@@ -67,18 +71,27 @@ def finer_ranges(
     return found[: len(connections)], of_all[: len(patches)], of_all[len(patches) :]
 
 
-def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:
-    """Return the nodes of a face of a finer level for each of its (rank, range). Nodes between two ranges belong to the
-    one of lower rank."""
+def _possible(c: "Connection", sizes: Sequence[Size]) -> Range:
+    """Return the nodes of a finer level that a connection can join to nodes of its donor. `sizes`: (ni, nj, nk) of the
+    blocks on the finer level."""
+    back, d = np.array(c.matrix).T, direction(c.face)
+    box = image(whole_box(sizes[c.donor]), back.tolist(), (-2 * back @ c.offset).tolist())
+    return triple((0, sizes[c.block][d]) if e == d else ends for e, ends in enumerate(box))
+
+
+def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range, Range]]) -> list[list[Range]]:
+    """Return the nodes of a face of a finer level for each of its (rank, range, nodes that it can have). Nodes between
+    two ranges belong to the one of lower rank."""
     d = direction(face)
     whole: Range = triple(layer(face, size) if e == d else (0, n) for e, n in enumerate(size))
     shape = [hi - lo for lo, hi in reversed(whole)]
     holder, held = np.full(shape, -1), np.full(shape, -1)
-    for rank in sorted({rank for rank, _ in ranked}, reverse=True):
+    for rank in sorted({rank for rank, *_ in ranked}, reverse=True):
         for before in (True, False):
-            for n, (own, range_) in enumerate(ranked):
+            for n, (own, range_, possible) in enumerate(ranked):
                 if own == rank:
-                    box = finer_range(range_, face, size, before)
+                    box = intersection(finer_range(range_, face, size, before), possible)
+                    assert box is not None  # the donor has the nodes of the coarser level
                     at = slices(triple((0, 1) if e == d else ends for e, ends in enumerate(box)))
                     # The nodes before a range belong to another range of the same kind.
                     free = (held[at] != rank) | (not before)

@@ -12,7 +12,7 @@ from hiresx.base.arrays import triple
 from hiresx.case.refine import Refine
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.level_tiles import LevelTiles
-from hiresx.decomposition.levels import Extended, Space, Tile, make_levels, spaces_of
+from hiresx.decomposition.levels import Extended, Space, Tile, make_levels, spaces_of_levels
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, with_conditions
@@ -96,7 +96,7 @@ class Hierarchy:
         the original grid is refined by the tiles `taken` (boxes of finer grid). `taken`: for each level and block a
         boolean mask [k, j, i] over all possible tiles; adjacent tiles are joined to one block. Raises HiresxError if
         there are more nodes than `refine.most_nodes`, and the errors of `refine`."""
-        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray, self.present)
+        made, extended = with_tiles(self.grids, self.nodes, self.lattices, self.spaces, taken, np.asarray, self.present)
         refuse_open(made, self.table)
         most = self.table.most_nodes
         if most is not None and made.points > most:
@@ -141,7 +141,7 @@ def shared_hierarchy(
     with comm.together():
         lattices = lattices_of(all_grids, table)
         choice = TileChoice.of(all_grids, lattices, regions_taken(all_grids, lattices, table), table)
-        spaces = {key: space for n, g in enumerate(all_grids) for key, space in spaces_of(g, n).items()}
+    spaces = spaces_of_levels(all_grids)
     return Hierarchy(comm, table, grid, tuple(all_grids), all_nodes, lattices, spaces, choice)
 
 

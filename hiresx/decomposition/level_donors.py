@@ -4,14 +4,16 @@ nodes of a coarser level that are overwritten by values of the finer one."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 
-from hiresx.decomposition.levels import part_on_level, stencils
-from hiresx.decomposition.patched_donors import linear, share
+from hiresx.decomposition.levels import Levels, part_on_level, stencils
+from hiresx.decomposition.nodes_behind import CLOSED, Ends, NodesBehind, divided_by_stencils, usable
+from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.tile_ghosts import TileGhosts, first_places, over_boxes, strides_of
+from hiresx.grid.blocks import Range, intersection, ranges_of, whole_box
 from hiresx.grid.patched import WIDTH
 
 
@@ -31,7 +33,10 @@ class LevelShares:
     - `columns` (n, 3): the column of the weights of each `line` that belongs to the first ghost.
     - `widths` (n, 3): the number of nodes that a ghost reads along each direction.
     - `start` (n,), `steps` (n, 3): the ghost with the indexes m (3,) has the number start + sum(steps (m - low)) in its
-      box. Ghosts are numbered layer by layer from the face outwards, and within a layer along i first."""
+      box. Ghosts are numbered layer by layer from the face outwards, and within a layer along i first.
+    - `turn` (n, 3, 3), `corner` (n, 3): the node of the part with the indexes m (3,) in the directions of the ghosts,
+      counted from the corner of the part where all of these are lowest, has the indexes `turn` @ m + `corner` in the
+      part. The part may belong to another block than the ghosts, whose indexes run in other directions."""
 
     part: np.ndarray
     ghosts: np.ndarray
@@ -43,6 +48,8 @@ class LevelShares:
     widths: np.ndarray
     steps: np.ndarray
     start: np.ndarray
+    turn: np.ndarray
+    corner: np.ndarray
 
     @property
     def count(self) -> np.ndarray:
@@ -58,35 +65,39 @@ def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -
     the ranks compute."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
-    near = {
-        key: np.flatnonzero((ghosts.level - 1 == key[0]) & (ghosts.base == key[1]))
-        for key in {*zip((ghosts.level - 1).tolist(), ghosts.base.tolist(), strict=True)}
-    }
-    of_part, own_lines, widths, of_ghosts, reached = [], [], [], [], []
+    # The index spaces to which the nodes of each block belong: its own, and those of blocks that it continues.
+    divided, spaces = {}, dict[tuple[int, int], list[tuple[tuple[int, int], NodesBehind]]]()
+    for level, base in sorted({*zip((ghosts.level - 1).tolist(), ghosts.base.tolist(), strict=True)}):
+        divided[level, base] = _divided_ghosts(ghosts, levels, level, base, halo)
+        space = levels.spaces[level, base]
+        for nodes in (NodesBehind(whole_box(space.size), base), *space.behind):
+            spaces.setdefault((level, nodes.block), []).append(((level, base), nodes))
+    of_part, own_lines, widths, of_ghosts, reached, turns, corners = [], [], [], [], [], [], []
     numbers: dict[Line, int] = {}
     for p, part in enumerate(cut.parts):
         tile = part_on_level(levels, part)
-        key = tile.level, tile.base
-        if key not in near:
-            continue
-        space = levels.spaces[key]
-        for turn in product(*((0, -1, 1) if w else (0,) for w in space.wrapped)):
-            lines = [
-                _along(n, wrap.step if wrap else 0, halo, of, t)
-                for n, wrap, of, t in zip(space.size, space.wrapped, tile.box, turn, strict=True)
-            ]
-            low, high = np.array([(line.first, line.first + len(line.start)) for line in lines]).T
-            those = near[key]
-            some = those[((ghosts.low[those] < high) & (low < ghosts.high[those])).all(axis=1)]
-            if some.size:
+        for key, nodes in spaces.get((tile.level, tile.base), ()):
+            own, size = nodes.here(tile.box), levels.spaces[key].size
+            if intersection(own, nodes.box) is None:
+                continue
+            matrix, first = np.array(nodes.matrix), [[lo for lo, _ in box] for box in (own, tile.box)]
+            for ends, those, least, most in divided[key]:
+                lines = [
+                    _along(n, usable(n, of, halo), box, within)
+                    for n, of, box, within in zip(size, ends, own, nodes.box, strict=True)
+                ]
+                begin, end = np.array([(line.first, line.first + len(line.start)) for line in lines]).T
+                low, high = np.maximum(least, begin), np.minimum(most, end)
+                some = np.flatnonzero((low < high).all(axis=1))
                 own_lines += [[numbers.setdefault(line, len(numbers)) for line in lines]] * len(some)
-                widths += [[WIDTH if n > 1 else 1 for n in space.size]] * len(some)
+                widths += [[WIDTH if n > 1 else 1 for n in size]] * len(some)
                 of_part += [p] * len(some)
-                reached += [(low, high)] * len(some)
-                of_ghosts.append(some)
-    box = np.concatenate([np.zeros(0, int), *of_ghosts])
-    line, ends = np.array(own_lines, int).reshape(-1, 3), np.array(reached, int).reshape(-1, 2, 3)
-    low, high = np.maximum(ghosts.low[box], ends[:, 0]), np.minimum(ghosts.high[box], ends[:, 1])
+                turns += [matrix] * len(some)
+                corners += [matrix @ first[0] + nodes.offset - first[1]] * len(some)
+                reached.append(np.stack([low, high, low - begin], axis=1)[some])
+                of_ghosts.append(those[some])
+    box, line = np.concatenate([np.zeros(0, int), *of_ghosts]), np.array(own_lines, int).reshape(-1, 3)
+    low, high, columns = np.concatenate([np.zeros((0, 3, 3), int), *reached]).transpose(1, 0, 2)
     size, at = high - low, (np.arange(len(box)), ghosts.direction[box])
     layer = size.prod(axis=1) // size[at]
     faces = size.copy()
@@ -97,8 +108,34 @@ def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -
     start = np.where(ghosts.side[box] > 0, 0, layer * (size[at] - 1))
     own_widths = np.array(widths, int).reshape(-1, 3)
     return LevelShares(
-        np.array(of_part, int), box, low, high, [*numbers], line, low - ends[:, 0], own_widths, steps, start
-    )
+        np.array(of_part, int), box, low, high, [*numbers], line, columns, own_widths, steps, start,
+        np.array(turns, int).reshape(-1, 3, 3), np.array(corners, int).reshape(-1, 3),
+    )  # fmt: skip
+
+
+def _divided_ghosts(
+    ghosts: TileGhosts, levels: Levels, level: int, base: int, halo: int
+) -> list[tuple[Ends, np.ndarray, np.ndarray, np.ndarray]]:
+    """Divide the boxes of ghosts that are interpolated from the block `base` of the unrefined grid on `level` by the
+    ends of the block beyond which their stencils extend. Returns for each set of ends the numbers (n,) of boxes of
+    ghosts, and the first nodes and those after the last (n, 3) of parts of them."""
+    those = np.flatnonzero((ghosts.level - 1 == level) & (ghosts.base == base))
+    behind, size = levels.behind(level, base), levels.spaces[level, base].size
+    if not behind:
+        return [(CLOSED, those, ghosts.low[those], ghosts.high[those])]
+    # Most stencils lie within the block.
+    low, high = ghosts.low[those] // 2 - WIDTH // 2 + 1, (ghosts.high[those] - 1) // 2 + WIDTH // 2 + 1
+    inside = (((low >= 0) & (high <= size)) | (np.array(size) == 1)).all(axis=1)
+    found = [(CLOSED, those[inside], ghosts.low[those[inside]], ghosts.high[those[inside]])]
+    parts: dict[Ends, list[tuple[int, Range]]] = {}
+    those = those[~inside]
+    for n, box in zip(those.tolist(), ranges_of(np.stack([ghosts.low, ghosts.high], axis=-1)[those]), strict=True):
+        for part, ends in divided_by_stencils(box, size, behind, halo):
+            parts.setdefault(ends, []).append((n, part))
+    for ends, some in parts.items():
+        boxes = np.array([part for _, part in some])
+        found.append((ends, np.array([n for n, _ in some]), boxes[..., 0], boxes[..., 1]))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,27 +230,26 @@ class Line:
     weights: np.ndarray
 
 
-@lru_cache(maxsize=512)
-def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> Line:
-    """Return the `Line` of a part with the nodes `ends` of a direction with `n` nodes. The direction continues in
-    itself after a step of `step` nodes (0: it does not). `turn`: see `share`."""
+@lru_cache(maxsize=2048)
+def _along(n: int, use: tuple[int, int], box: tuple[int, int], within: tuple[int, int]) -> Line:
+    """Return the `Line` of a part along a direction with `n` nodes. `use`: the first and the last + 1 of the nodes that
+    stencils may use. `box`: those of the part. `within`: those that contribute."""
     if n == 1:
         return Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
-    shift = turn * step
-    places = np.arange(2 * (ends[0] + shift - WIDTH), 2 * (ends[1] + shift + WIDTH))
-    xi = places / 2
-    # Across a period whose ends share nodes, one of the two sides may have no tile.
-    base, weights = stencils(xi, *((-halo, n + halo) if step == n else (0, n)))
-    whole = np.zeros((2, len(xi), 3, WIDTH))
-    whole[..., 0] = 1.0
-    whole[:, :, 0] = weights, linear(xi[:, None], base[:, None])[:, 0]
-    starts = np.zeros((len(xi), 3), int)
-    starts[:, 0] = base
-    made = share(starts, whole, (n, 1, 1), (ends, (0, 1), (0, 1)), (turn, 0, 0), (shift, 0, 0))
-    if made is None:
-        return Line(0, np.zeros(0, int), np.zeros((2, WIDTH, 0)))
-    chosen, start, _, own = made
-    return Line(int(places[chosen[0]]), start[:, 0], own[:, 0])
+    lo, hi = max(box[0], within[0]), min(box[1], within[1])
+    xi = np.arange(2 * (lo - WIDTH), 2 * (hi + WIDTH)) / 2
+    base, weights = stencils(xi, *use)
+    weights = np.stack([weights, linear(xi[:, None], base[:, None])[:, 0]])
+    chosen = np.flatnonzero((base < hi) & (base + WIDTH > lo))
+    base, weights = base[chosen], weights[:, chosen]
+    # All nodes from the first one that is read on lie in the part.
+    start = np.clip(base, box[0], box[1] - WIDTH)
+    places = np.arange(WIDTH) + (start - base)[:, None]
+    node = places + base[:, None]
+    inside = (places >= 0) & (places < WIDTH) & (node >= lo) & (node < hi)
+    own = np.take_along_axis(weights, np.broadcast_to(np.clip(places, 0, WIDTH - 1), weights.shape), axis=2)
+    first = int(2 * xi[chosen[0]]) if len(chosen) else 0
+    return Line(first, start - box[0], np.where(inside, own, 0.0).transpose(0, 2, 1))
 
 
 @dataclass(frozen=True, eq=False)

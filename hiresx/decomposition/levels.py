@@ -17,12 +17,14 @@ from hiresx.base.arrays import triple
 from hiresx.base.notify import notify
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.finer_faces import finer_ranges
+from hiresx.decomposition.held_arrays import sizes
 from hiresx.decomposition.kinks import Kink, between_kinks, find_kinks
+from hiresx.decomposition.nodes_behind import NodesBehind, nodes_behind
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
-from hiresx.grid.blocks import FACES, Range, face_range, shift_range, side, whole_box
+from hiresx.grid.blocks import FACES, Range, common_boxes, face_range, shift_range, side, whole_box
 from hiresx.grid.connections import IDENTITY
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
@@ -49,10 +51,11 @@ class Tile:
 class Space:
     """The indexes of a block if the whole block were refined to one level of refinement. `size`: the number of nodes
     (ni, nj, nk). `wrapped`: for each direction, the `Wrap` by which the block is connected with itself, as in an
-    O-grid, or None."""
+    O-grid, or None. `behind`: the nodes that continue its index space behind connected faces."""
 
     size: tuple[int, int, int]
     wrapped: tuple[Wrap | None, ...]
+    behind: tuple[NodesBehind, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,15 @@ class Levels:
         `base` of the unrefined grid."""
         return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
 
+    def behind(self, level: int, base: int) -> list[Range]:
+        """Return the boxes of nodes that `level` has behind the connected faces of block `base` of the unrefined grid,
+        in the indexes of this block on the level."""
+        return [
+            n.here(shared)
+            for n in self.spaces[level, base].behind
+            for *_, shared in common_boxes([n.there(n.box)], [self.tiles[m].box for m in self.of(level, n.block)])
+        ]
+
 
 def part_on_level(levels: Levels, part: Part) -> Tile:
     """Return the box of nodes that one rank computes as a `Tile`, that is, with its level of refinement and in the
@@ -90,13 +102,26 @@ def part_on_level(levels: Levels, part: Part) -> Tile:
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """Return, for every block of one level, its numbers of nodes and the directions in which it is connected with
-    itself (a `Space`), as a dictionary with the keys (level, number of the block). `decomposition`: the blocks of the
-    original grid, completely refined to level number `level`, and their connections."""
+    """Return, for every block of one level, its numbers of nodes, the directions in which it is connected with itself,
+    and the nodes behind its connected faces (a `Space`), as a dictionary with the keys (level, number of the block).
+    `decomposition`: the blocks of the original grid, completely refined to level number `level`, and their connections.
+    """
+    blocks, connections = decomposition.blocks, dict[int, list[Connection]]()
+    for c in decomposition.connections:
+        connections.setdefault(c.block, []).append(c)
+    of_blocks, halo = [block.size for block in blocks], decomposition.stencil.halo
     return {
-        (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
-        for b, block in enumerate(decomposition.blocks)
+        (level, b): Space(
+            block.size, tuple(wraps(block, b, connections.get(b, ()))), nodes_behind(b, of_blocks, connections, halo)
+        )
+        for b, block in enumerate(blocks)
     }
+
+
+def spaces_of_levels(grids: Sequence[Decomposition]) -> dict[tuple[int, int], Space]:
+    """Return the result of `spaces_of` for all levels together. `grids`: for each level the blocks if they were refined
+    completely."""
+    return {key: space for level, grid in enumerate(grids) for key, space in spaces_of(grid, level).items()}
 
 
 def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
@@ -105,17 +130,19 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
     coordinates x, y, z with ghost nodes of each block of `coarse`. Raises HiresxError for blocks whose last nodes are
     neighbours, if it is not clear which block contains the new nodes between them, and for a connection to nodes that
     the finer donor block does not have."""
-    sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
+    finer_sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
     kinks = find_kinks(coarse)
     blocks = tuple(
         Block(
             block.name,
-            *triple(_halfway(c, coarse, b, sizes[b], kinks) for c in extended[b]),
+            *triple(_halfway(c, coarse, b, finer_sizes[b], kinks) for c in extended[b]),
             rounding=block.rounding,
         )
         for b, block in enumerate(coarse.blocks)
     )
-    of_connections, of_patches, of_edges = finer_ranges(coarse.connections, coarse.patches, coarse.step_edges, sizes)
+    of_connections, of_patches, of_edges = finer_ranges(
+        coarse.connections, coarse.patches, coarse.step_edges, finer_sizes
+    )
     connections = tuple(
         replace(c, range=range_, offset=triple(2 * o for o in c.offset))
         for c, ranges in zip(coarse.connections, of_connections, strict=True)
@@ -126,7 +153,7 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
         for those, found in ((coarse.patches, of_patches), (coarse.step_edges, of_edges))
     )
     _check_donors(blocks, connections, coarse.stencil.halo)
-    parts = tuple(Part(b, whole_box(size)) for b, size in enumerate(sizes))
+    parts = tuple(Part(b, whole_box(size)) for b, size in enumerate(finer_sizes))
     return replace(
         coarse,
         blocks=blocks,
@@ -196,10 +223,10 @@ def refined_extended(fine: Decomposition) -> list[Extended]:
     return made
 
 
-def _whole(coarse: Decomposition, b: int, face: str) -> list[Connection]:
-    """Return the connection of the whole of a face, if there is one."""
-    nodes = face_range(face, coarse.blocks[b].size)
-    return [c for c in coarse.connections if (c.block, c.face, triple(c.range)) == (b, face, nodes)]
+def _connected(coarse: Decomposition, b: int, face: str) -> bool:
+    """Return whether all nodes of a face are connected, to one block or to several."""
+    held = sum(prod(sizes(c.range)) for c in coarse.connections if (c.block, c.face) == (b, face))
+    return held == prod(sizes(face_range(face, coarse.blocks[b].size)))
 
 
 def _finer_size(coarse: Decomposition, b: int) -> tuple[int, int, int]:
@@ -218,7 +245,7 @@ def _finer_size(coarse: Decomposition, b: int) -> tuple[int, int, int]:
             straight = all(side(c.donor_face) == -side(face) for c in found)
             # The nodes halfway across a connection belong to the block whose last nodes lie before it, along the whole
             # face.
-            if found and not (straight and (face == low or _whole(coarse, b, face))):
+            if found and not (straight and (face == low or _connected(coarse, b, face))):
                 raise HiresxError(
                     f"refine: face {face} of block '{coarse.blocks[b].name}' is joined one step from its last nodes, "
                     "in a way in which it is not known whose the nodes halfway are",
@@ -251,8 +278,8 @@ def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int,
     for d in whole.active:
         axis, n = 2 - d, whole.size[d]
         # Across a connection the grid continues smoothly; behind a boundary ghosts are only extrapolated.
-        low = -halo if _whole(coarse, b, FACES[2 * d]) else 0
-        high = n + halo if _whole(coarse, b, FACES[2 * d + 1]) else n
+        low = -halo if _connected(coarse, b, FACES[2 * d]) else 0
+        high = n + halo if _connected(coarse, b, FACES[2 * d + 1]) else n
         own = np.array([m for block, e, m in kinks if (block, e) == (b, d)], int)
         base, weights = _broken_stencils(np.arange(size[d]) / 2, own, low, high)
         shape = [-1 if e == axis else 1 for e in range(3)]

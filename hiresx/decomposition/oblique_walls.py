@@ -69,7 +69,7 @@ class Wall:
     images: Sequence[Image] = ()
 
 
-def walls(whole: "Decomposition") -> list[Wall]:
+def find_walls(whole: "Decomposition") -> tuple[Wall, ...]:
     """Return all wall patches behind which ghosts mirror the flow (slip walls, planes of symmetry and axes), with their
     geometry, sorted by the number of the patch. Planes of symmetry in which a pole lies (a line to which a block face
     has collapsed) are left out. `whole`: the blocks, not divided among ranks, with their patches."""
@@ -105,7 +105,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
             made.append(
                 Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored, imaged, of_wall)
             )
-    return sorted(made, key=lambda wall: wall.place)
+    return tuple(sorted(made, key=lambda wall: wall.place))
 
 
 def _on_one_plane(whole: "Decomposition", group: Sequence[Wall]) -> bool:
@@ -229,14 +229,14 @@ def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, 
 def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
     """Return the walls whose ghosts take interpolated values, because their mirror images behind the wall are not
     nodes, as a dictionary from the number of the patch to the wall. `whole`: the blocks, not divided among ranks."""
-    return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
+    return {wall.place: wall for wall in whole.walls if wall.mirrors_places}
 
 
 def mirroring_planes(whole: "Decomposition") -> set[int]:
     """Return the numbers of the boundary patches of type `symmetry` whose ghosts are mirror images of nodes. `whole`:
     the blocks, not divided among ranks."""
     planes = {n for n, p in enumerate(whole.patches) if p.condition.type == "symmetry"}
-    # The walls of grids without such planes are not examined, since this is done at every change of tiles.
+    # The walls of grids without such planes are not examined, because every change of tiles makes a decomposition.
     return planes - {*mirrored_places(whole)} if planes else planes
 
 
@@ -245,7 +245,7 @@ def unrefinable_places(whole: "Decomposition") -> list[int]:
     interpolated values at their mirror images (`mirrored_places`), walls with edges, at which the normal jumps, and
     planes of symmetry behind which the grid is the mirror image of bent lines. `whole`: the blocks, not divided among
     ranks."""
-    return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged or wall.imaged]
+    return [wall.place for wall in whole.walls if wall.mirrors_places or wall.edged or wall.imaged]
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
@@ -381,8 +381,16 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
 
 def check_pushed_planes(whole: "Decomposition") -> None:
     """Raise HiresxError if a body force has a component normal to a plane of symmetry, or to a slip wall in whose plane
-    a pole lies (a line to which a block face has collapsed). Behind the plane the force would have the opposite
-    direction. `whole`: the blocks, not divided among ranks."""
+    a pole lies (a line to which a block face has collapsed), or if a connection rotates the force. Behind the plane or
+    the connection the force would have another direction. `whole`: the blocks, not divided among ranks."""
+    for c in whole.connections if whole.pushes else ():
+        turn = np.eye(3) if c.rotation is None or c.over_a_pole else np.array(c.rotation)
+        if np.abs(whole.pushes @ turn.T - whole.pushes).max() > NORMAL:
+            raise HiresxError(
+                f"body_force has another direction behind face {c.face} of block '{whole.blocks[c.block].name}', which "
+                f"is connected by {Motion(c.rotation)}",
+                "take a force along the axis of this rotation, or the whole ring",
+            )
     for patch in whole.patches:
         symmetric = patch.condition.type == "symmetry"
         if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):

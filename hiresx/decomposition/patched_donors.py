@@ -278,9 +278,10 @@ def share(
     box (m, 3); the numbers of nodes of a stencil along i, j, k; and the weights (2, 3, 6, m), which are 0 for nodes
     outside the box.
 
-    `turn` and `step` are for blocks that close on themselves, as O-grids do. Along each direction, `turn` 0 selects the
-    nodes within the block, -1 those before its first node, and 1 those behind its last node. Node m outside the block
-    is identical with node m - `step`, which is in it."""
+    `turn` and `step` are for blocks that close on themselves, as O-grids do. The stencils of such a block may extend
+    beyond its ends. Along each direction, `turn` says which nodes of the stencils are considered: 0 those within the
+    block, -1 those before its first node, and 1 those behind its last node. Node m of a stencil outside the block is
+    identical with node m - `step` of the block, so `step` has the sign of `turn`."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from hiresx.case import Case
 from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.connection_ends import ConnectionEnds
-from hiresx.decomposition.oblique_walls import check_pushed_planes
+from hiresx.decomposition.oblique_walls import Wall, check_pushed_planes, find_walls
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
 from hiresx.decomposition.wall_seams import (
@@ -92,6 +93,12 @@ class Decomposition:
     def points(self) -> int:
         """Total number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
+
+    @cached_property
+    def walls(self) -> tuple[Wall, ...]:
+        """The walls behind which ghosts mirror the flow, if the blocks are not divided among ranks
+        (`hiresx.decomposition.oblique_walls.find_walls`)."""
+        return find_walls(self)
 
     @property
     def grid_blocks(self) -> tuple[Block, ...]:

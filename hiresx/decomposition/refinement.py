@@ -21,6 +21,7 @@ from hiresx.decomposition.levels import (
     Tile,
     make_levels,
     spaces_of,
+    spaces_of_levels,
 )
 from hiresx.decomposition.oblique_walls import unrefinable_places
 from hiresx.decomposition.patches import Decomposition
@@ -50,13 +51,14 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
     fit into the memory."""
     grids, nodes = make_levels(coarse, extended, table.finest)
     lattices = lattices_of(grids, table)
-    return with_tiles(grids, nodes, lattices, _choose_tiles(grids, lattices, table))
+    return with_tiles(grids, nodes, lattices, spaces_of_levels(grids), _choose_tiles(grids, lattices, table))
 
 
 def with_tiles(
     grids: Sequence[Decomposition],
     nodes: Sequence[Sequence[Extended]],
     lattices: Sequence[Sequence[list[list[int]]]],
+    spaces: dict[tuple[int, int], Space],
     taken: Sequence[Taken],
     kept: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
     known: dict[int, LevelTiles] | None = None,
@@ -64,18 +66,16 @@ def with_tiles(
     """Return the decomposition that has the blocks of the original grid followed by chosen boxes of finer grid (tiles),
     and the coordinates with ghosts of all blocks. For each level of refinement: `grids`, the blocks if they were
     refined completely; `nodes`, their coordinates with ghosts; `lattices`, for each block three lists, along i, j and
-    k, of the node indexes at which tiles begin and end; `taken`, for each block the boolean mask [k, j, i] of the
-    chosen tiles. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that gets a view of the
-    coordinates of a tile and returns the array to store, by default a contiguous array. `known`: the tiles of each
-    level in the last call, which are used again where no tile has changed, and are replaced. Raises HiresxError for
-    tiles that are not allowed (`refine`)."""
+    k, of the node indexes at which tiles begin and end; `spaces`, the index spaces of all blocks (`spaces_of_levels`);
+    `taken`, for each block the boolean mask [k, j, i] of the chosen tiles. Adjacent tiles become one block
+    (`joined_boxes`). `kept`: a function that gets a view of the coordinates of a tile and returns the array to store,
+    by default a contiguous array. `known`: the tiles of each level in the last call, which are used again where no tile
+    has changed, and are replaced. Raises HiresxError for tiles that are not allowed (`refine`)."""
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
-    spaces = spaces_of(coarse, 0)
     coordinates = list(nodes[0])
     for level in range(1, len(grids)):
         pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in joined_boxes(lattices[level][b], chosen)]
-        spaces |= spaces_of(grids[level], level)
         if not pieces:
             continue
         known = {} if known is None else known

@@ -121,30 +121,31 @@ class LevelGhosts(PatchedExchange):
         least, most = (of.reduceat(start, ends)[::2].reshape(-1, 3) for of in (np.minimum, np.maximum))
         width = most + shares.widths[gives] - least
         face, every = np.array([[1, 2], [0, 2], [0, 1]])[d], np.arange(len(gives))
-        sizes_of_face, columns, widths, first = (
-            np.take_along_axis(along, face, axis=1) for along in (sizes, column, width, least)
-        )
         place = np.array([places[p] for p in part.tolist()], int)
-        strides = np.take_along_axis(
-            np.array([s.strides for s in self._states], int).reshape(-1, 3)[place], face, axis=1
+        strides = np.array([s.strides for s in self._states], int).reshape(-1, 3)[place]
+        origin = np.array([s.origin for s in self._states], int)[place] + (strides * shares.corner[gives]).sum(axis=1)
+        along = (strides[:, :, None] * shares.turn[gives]).sum(axis=1)
+        sizes_of_face, columns, widths, first, steps = (
+            np.take_along_axis(of, face, axis=1) for of in (sizes, column, width, least, along)
         )
-        origin = np.array([s.origin for s in self._states], int)[place] + (first * strides).sum(axis=1)
+        origin += (first * steps).sum(axis=1)
         outwards = ghosts.side[shares.ghosts[gives]]
         layer = column[every, d] + np.where(outwards > 0, 0, sizes[every, d] - 1)
         values = sizes[every, d] * widths.prod(axis=1)
         ahead = np.stack([first_places(count), first_places(values)], axis=1)
         for a, b in launches:
             ahead[a:b] -= ahead[a].copy()
-        table = np.column_stack([ahead, d, origin, layer, outwards, place, sizes_of_face, columns, widths, first])
+        steps = np.column_stack([along[every, d], steps])
+        table = np.column_stack([ahead, steps, origin, layer, outwards, place, sizes_of_face, columns, widths, first])
         [[boxes, start]] = lists_on_device(self._backend, [[table, start]])
-        along = {
+        lines = {
             "columns": len(start) - 1, "start": start, "weights": self._backend.to_device(weights.astype(self._real)),
         }  # fmt: skip
         number, width = np.append(first_places(count), count.sum()), table.shape[1]
         return [
             _BoxedGive(
                 int(values[a:b].sum()), to[number[a] : number[b]],
-                {"box": boxes[width * a : width * b], "boxes": b - a, **along}, bool(local[gives[a]]),
+                {"box": boxes[width * a : width * b], "boxes": b - a, **lines}, bool(local[gives[a]]),
             )
             for a, b in launches
         ]  # fmt: skip
@@ -161,8 +162,7 @@ class LevelGhosts(PatchedExchange):
             else [(s.q if what == STATE else s.array(what),) for s in self._states]
         )
         table = [
-            [*map(address, of), *[0] * (2 - len(of)), s.variable_stride, *s.strides[1:]]
-            + [WIDTH if n > 1 else 1 for n in s.size[1:]]
+            [*map(address, of), *[0] * (2 - len(of)), s.variable_stride] + [WIDTH if n > 1 else 1 for n in s.size[1:]]
             for s, of in zip(self._states, arrays, strict=True)
         ]
         part = self._backend.to_device(np.array(table, np.int64).ravel())

@@ -43,10 +43,11 @@ def extents(range_: Range) -> tuple[int, int, int]:
 def possible_matrices(
     blocks: Sequence[Block], own: tuple[int, str, Range], donor: tuple[int, str, Range]
 ) -> Iterator[IntMatrix]:
-    """Yield all signed permutations of the indexes with which two rectangles of face nodes can be connected. `own`,
-    `donor`: the two rectangles, each as (block number, face, half-open index ranges). Both must have the same numbers
-    of nodes, and an index line that leaves the block through its face must enter the donor block. Directions with a
-    single node are not exchanged."""
+    """Yield all index matrices (3, 3) with which two rectangles of face nodes can be connected. A matrix maps steps of
+    the indexes of the block to steps of the indexes of the donor block, as `matrix_of` describes. `own`, `donor`: the
+    two rectangles, each as (block number, face, half-open index ranges). Both must have the same numbers of nodes, and
+    an index line that leaves the block through its face must enter the donor block. A direction along which the block
+    has a single node corresponds to such a direction of the donor block, in the same sense."""
     (b, face, range_), (p, donor_face, donor_range) = own, donor
     d, e = direction(face), direction(donor_face)
     active = blocks[b].active

@@ -316,8 +316,8 @@ class Profile(FaceCondition):
 
     def move(self, clock: Any, share: float) -> None:
         """Compute the prescribed state on the device, if it is a sum of waves or contains synthetic turbulence. Its
-        time is the start of the time step plus the fraction `share` of the size of the step; start and size are read
-        from the device array `clock`."""
+        time is the start of the time step plus the fraction `share` of the size of the step. `clock`: the device array
+        that contains start and size (`hiresx.time.step_clock.DeviceClock`)."""
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 

@@ -145,8 +145,9 @@ class FaceCondition:
         return False
 
     def move(self, clock: Any, share: float) -> None:
-        """Compute on the device the prescribed values that change in time, at the start of the time step plus the
-        fraction `share` of its size, both read from the device array `clock`."""
+        """Compute on the device the prescribed values that change in time. Their time is the start of the time step
+        plus the fraction `share` of the size of the step. `clock`: the device array that contains start and size
+        (`hiresx.time.step_clock.DeviceClock`)."""
 
     def node(self) -> None:
         """Set the nodes on the face according to the boundary condition, in a state that a caller has given, for

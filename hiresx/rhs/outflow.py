@@ -42,7 +42,8 @@ UPWARDS = np.sqrt([1.0, 2.0, 3.0])
 def radius(blocks: Sequence[Block], connections: Sequence[Connection], planes: Sequence[Motion] = ()) -> float:
     """Return the largest distance, in units of the length scale L, of a node of `blocks` from the mean position of all
     nodes. `connections`: those between the blocks, including periodic ones; connections to other blocks are ignored.
-    `planes`: the reflections about the planes of symmetry, in which the mirror images of the nodes count, too.
+    `planes`: the reflections about the planes of symmetry and the rotations of periods. The images of the nodes by
+    these motions count, too.
 
     Of nodes that coincide, also across a periodic connection, only one counts. At periodic connections it is always the
     one at the lower end of the period, or always the one at the upper end, whichever gives the larger distance. The
@@ -81,7 +82,7 @@ def _radius(blocks: Sequence[Block], planes: Sequence[Motion], unused: Sequence[
             share[np.abs(plane(nodes) - nodes).max(axis=0) <= max(near)] /= 2
         total, count = total + (nodes * share).sum(axis=1), count + share.sum()
     centre = total / count
-    if planes:  # no reflection moves the centre of the grid with its images
+    if planes:  # no such motion moves the centre of the grid with its images
         turned = np.concatenate([np.eye(3) - np.array(plane.rotation) for plane in planes])
         centre += np.linalg.pinv(turned) @ (np.concatenate([plane.translation for plane in planes]) - turned @ centre)
     return max(float(np.linalg.norm(nodes - centre[:, None], axis=0).max(initial=0.0)) for nodes in nodes_once())
@@ -127,7 +128,8 @@ class Outflow:
         along = _along_symmetry(whole, places, self._faces)
         even = mirroring_planes(whole)
         # Both are the same however the grid is turned and refined.
-        firmness = 1 / radius(grid.blocks[: len(whole.grid_blocks)], whole.connections, planes_of_symmetry(whole))
+        images = planes_of_symmetry(whole) + [c.motion for c in whole.connections if _is_turned(c)]
+        firmness = 1 / radius(grid.blocks[: len(whole.grid_blocks)], whole.connections, images)
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
@@ -263,7 +265,8 @@ def _first_of_face(whole: Decomposition, places: Sequence[int]) -> list[int]:
 
 def _along_symmetry(whole: Decomposition, places: Sequence[int], faces: np.ndarray) -> np.ndarray:
     """Return for each outflow patch the matrix (3, 3) that removes from a velocity its components normal to the planes
-    of symmetry that the face of the patch meets. `faces`: the result of `_first_of_face`."""
+    of symmetry that the face of the patch meets, and to the axes of its rotational periods. The mean over the face and
+    its images has no such components. `faces`: the result of `_first_of_face`."""
     normals: list[list[np.ndarray]] = [[np.zeros(3)] for _ in places]
     mirrors = [patch for patch in whole.patches if patch.condition.type == "symmetry"]
     for place, first in zip(places, faces, strict=True):
@@ -272,7 +275,15 @@ def _along_symmetry(whole: Decomposition, places: Sequence[int], faces: np.ndarr
             if other.block == patch.block and intersection(other.range, patch.range) is not None:
                 normal = normal_of(whole.blocks[other.block], other)
                 normals[first] += [] if normal is None else [np.pad(normal, (0, 3 - len(normal)))]
+        for c in whole.connections:
+            if _is_turned(c) and c.block == patch.block and intersection(c.range, patch.range) is not None:
+                normals[first] += [*(np.eye(3) - np.array(c.rotation))]
     return np.array([np.eye(3) - np.linalg.pinv(normals[first]) @ normals[first] for first in faces])
+
+
+def _is_turned(connection: Connection) -> bool:
+    """Whether a connection is a rotational period."""
+    return connection.rotation is not None and not connection.over_a_pole
 
 
 def _code(patch: Patch) -> int:

@@ -7,6 +7,7 @@ from hiresx.decomposition.patches import Patch
 from hiresx.device.fields import declared_field
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
+from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction, side
 
 
@@ -18,6 +19,7 @@ def repeat_at_faces(
     declares this (`Field.mirrored`), and behind `planes` unless the field is a tensor. `patches`: the boundary patches
     of all blocks. `planes`: the numbers of those in planes of symmetry whose ghosts are mirror images of nodes."""
     array, field = state.array(name), declared_field(name)
+    variables = len(array) if array.ndim > DIRECTIONS else 1
     for patch in patches:
         d = direction(patch.face)
         if patch.block == state.index and d in state.active:
@@ -28,5 +30,5 @@ def repeat_at_faces(
             mirrored = field.mirrored or (patch.place in planes and name != "strain")
             yield program.call(
                 "repeat_at_face", (n1, n2, state.halo[d]), **place, sn=-side(patch.face) * state.strides[d],
-                sv=state.variable_stride, variables=len(array), mirrored=int(mirrored), field=array,
+                sv=state.variable_stride, variables=variables, mirrored=int(mirrored), field=array,
             )  # fmt: skip

@@ -89,8 +89,9 @@ class ScalarCondition(FaceCondition):
         self._waves = self._given.on_device(self._backend, self._target)
 
     def move(self, clock: Any, share: float) -> None:
-        """Compute the prescribed value on the device, if it is a sum of waves, at the start of the time step plus the
-        fraction `share` of its size, both read from the device array `clock`."""
+        """Compute the prescribed value on the device, if it is a sum of waves. Its time is the start of the time step
+        plus the fraction `share` of the size of the step. `clock`: the device array that contains start and size
+        (`hiresx.time.step_clock.DeviceClock`)."""
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 
@@ -368,8 +369,9 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
 
 def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[ScalarCondition]:
     """Yield the boundary conditions of all passive scalars, and of the variables of a turbulence model, on one boundary
-    face of the gas. `function(name, given)`: returns the function of x, y, z, t for the scalar called `name`, where the
-    case gives the name `given` of a function of case.py."""
+    face of the gas. `function(name, given)`: returns the prescribed value of the scalar called `name` as a function of
+    x, y, z and t (`Value`). It is called if the case prescribes this value by a function of case.py; `given` is the
+    name of that function."""
     case, spec = face.case, face.patch.condition
     assert spec.kernel is not None  # `check` has ensured this
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)

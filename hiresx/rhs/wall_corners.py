@@ -93,10 +93,11 @@ def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.nda
 
 
 def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
-    """Set entries of `near` to 0 in place, and return it. `near` (2, 2, n2, n1): for each node of the wall `patch`, 1
-    or 0 for whether differences along the wall may use the neighbouring node (`hiresx.rhs.wall_ends.wall_arguments`),
-    here as a host array. The entries that become 0 are those of neighbours on another wall, whose values they have.
-    `walls`: the mask [k, j, i] of the nodes of the other walls."""
+    """Set entries of `near` to 0 in place, and return it. `near` (2, 2, n2, n1), on the host: 1 if differences along
+    the wall `patch` may use the neighbour of a node, otherwise 0 (`hiresx.rhs.wall_ends.wall_arguments`). The first
+    axis is the index direction along the face, the second the side of the neighbour (lower index, then higher), and the
+    last two are the nodes of the patch. An entry becomes 0 if the neighbour lies on another wall, because that wall
+    determines the values there. `walls`: the mask [k, j, i] of the nodes of the other walls."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
     for sides, axis in zip(near, (1, 0), strict=True):

@@ -1,7 +1,7 @@
 """One block of a simulation as its user sees it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     @check_types
-    def state(self, name: Any) -> np.ndarray:
+    def state(self, name: Annotated[str, "a name of another type is refused by states"]) -> np.ndarray:
         """Return a copy of the variable `name` at the nodes of this block, (nk, nj, ni): rho, u, v, w, p, a passive
         scalar, a field for output (hiresx.device.fields) or a derived variable
         (hiresx.output.fields.derived.VARIABLES). Gradients are one-sided at the edges of the nodes that this rank has.

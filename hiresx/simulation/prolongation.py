@@ -6,9 +6,9 @@ polynomials and of linear interpolation differ by a tenth or more, the linear va
 as for ghosts of tiles (kernels/interpolated.h).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -18,13 +18,15 @@ from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece, sizes
 from hiresx.decomposition.levels import Levels, Space, Tile, part_on_level, stencils
+from hiresx.decomposition.nodes_behind import Ends, NodesBehind, divided_by_stencils, usable
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
 from hiresx.exchange.device_lists import lists_on_device
-from hiresx.grid.blocks import Range, common_boxes, intersection, shift_range, slices, whole_box
+from hiresx.grid.blocks import Range, common_boxes, intersection, slices, whole_box
 from hiresx.grid.cutting import within
+from hiresx.grid.motions import IntMatrix
 from hiresx.grid.patched import WIDTH
 from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver
@@ -43,7 +45,7 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
     levels and its division among the ranks. A block of the new solver that uses an array `q` of `held` already has its
     state and is not changed. At nodes that the previous tiles had the state is copied on the device. At the other nodes
     it is interpolated there from the next coarser level. Collective."""
-    whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
+    whole, hierarchy, comm, halo = ground.whole.levels, ground.hierarchy, ground.comm, ground.halo
     assert whole is not None and hierarchy is not None
     # On each level every block of the grid is one array, however its tiles were and will be joined to blocks.
     numbers = {key: n for n, key in enumerate(sorted(whole.spaces))}
@@ -70,20 +72,23 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
         windows = []
         for b, lattice in enumerate(hierarchy.lattices[level]):
             new, places = [*joined_boxes(lattice, now[level][b] & ~old[level][b])], of_array.get(numbers[level, b], [])
+            space, behind = whole.spaces[level - 1, b], whole.behind(level - 1, b)
             windows += [
-                _CoarseNodes(places[m], shared, numbers[level - 1, b], whole.spaces[level - 1, b])
+                _CoarseNodes(places[m], nodes, level - 1, b, space, ends, halo)
                 for _, m, shared in common_boxes(new, [parts[place].box for place in places])
+                for nodes, ends in divided_by_stencils(shared, space.size, behind, halo)
             ]
         if windows:
             coarser = [piece(tiles[n], nodes) for n, nodes in own.items() if tiles[n].level == level - 1]
-            _prolong(windows, coarser, parts, solver)
+            _prolong(windows, numbers, coarser, parts, solver)
 
 
 def _prolong(
-    windows: Sequence["_CoarseNodes"], coarser: Sequence[Piece], parts: Sequence[Part], solver: Solver
+    windows: Sequence["_CoarseNodes"], numbers: Mapping[tuple[int, int], int], coarser: Sequence[Piece],
+    parts: Sequence[Part], solver: Solver,
 ) -> None:  # fmt: skip
-    """Interpolate the nodes `windows` of all ranks, and set those of this rank on the device. `coarser`: the state of
-    this rank on the coarser level. Collective."""
+    """Interpolate the nodes `windows` of all ranks, and set those of this rank on the device. `numbers`: the number of
+    the array of each level and block. `coarser`: the state of this rank on the coarser level. Collective."""
     comm, backend, states = solver.comm, solver.backend, {state.index: state for state in solver.states}
     mine = [window for window in windows if parts[window.place].rank == comm.rank]
     variables, kind = solver.layout.equations.variables, np.dtype(solver.layout.storage.stored)
@@ -96,10 +101,13 @@ def _prolong(
     for window in windows:
         rank = parts[window.place].rank
         array = next(turn) if rank == comm.rank else None
-        for place, nodes in window.shares():
+        for nodes in (NodesBehind(whole_box(window.space.size), window.base), *window.space.behind):
+            shared = intersection(nodes.box, window.box)
+            if shared is None:
+                continue
             if array is not None:
-                targets[len(wanted)] = array[(..., *slices(place))]
-            wanted.append(Part(window.number, nodes, rank))
+                targets[len(wanted)] = _turned(array[(..., *slices(within(window.box, shared)))], nodes.matrix)
+            wanted.append(Part(numbers[window.level, nodes.block], nodes.there(shared), rank))
     fill(coarser, wanted, targets, comm, backend)
     if not mine:
         return
@@ -120,41 +128,37 @@ def _prolong(
 
 
 class _CoarseNodes:
-    """The nodes of the coarser level from which the new nodes in the index ranges `nodes` are interpolated. `place`:
-    the number of the box with the new nodes, computed by one rank. `number`: the number of the array of the coarser
-    level. `space`: the index range of the block there. `box`: the index ranges of the nodes that are read, which may
-    extend beyond the ends of a block that is connected with itself. `lines`: for each direction the result of
-    `_line`."""
+    """The nodes of the coarser level `level` from which the new nodes in the index ranges `nodes` are interpolated.
+    `place`: the number of the box with the new nodes, computed by one rank. `base`: the number of the block of the
+    unrefined grid. `space`: the index space of the block on the coarser level. `ends`: the ends of the block beyond
+    which stencils extend, over `halo` nodes at most. `box`: the index ranges of the nodes that are read. `lines`: for
+    each direction the result of `_line`."""
 
-    def __init__(self, place: int, nodes: Range, number: int, space: Space):
-        self.place, self.nodes, self.number, self._space = place, nodes, number, space
-        ends = zip(nodes, space.size, space.wrapped, strict=True)
-        made = [_line(lo, hi, n, wrap is not None and wrap.step == n) for (lo, hi), n, wrap in ends]
+    def __init__(self, place: int, nodes: Range, level: int, base: int, space: Space, ends: Ends, halo: int):
+        self.place, self.nodes, self.level, self.base, self.space = place, nodes, level, base, space
+        made = [_line(lo, hi, n, usable(n, of, halo)) for (lo, hi), n, of in zip(nodes, space.size, ends, strict=True)]
         self.box: Range = triple(box for box, *_ in made)
         self.lines = [(start, weights) for _, start, weights in made]
 
-    def shares(self) -> Iterator[tuple[Range, Range]]:
-        """Yield pairs of half-open index ranges (i, j, k) that together are the box: ranges counted from the first node
-        of `box`, and the ranges of the same nodes within the block. There are several if `box` extends beyond the ends
-        of the block."""
-        turns = (
-            (0, n, -n) if lo < 0 or hi > n else (0,) for (lo, hi), n in zip(self.box, self._space.size, strict=True)
-        )
-        for turn in product(*turns):
-            shared = intersection(shift_range(whole_box(self._space.size), triple(turn)), self.box)
-            if shared is not None:
-                yield within(self.box, shared), shift_range(shared, triple(-t for t in turn))
+
+def _turned(array: Any, matrix: IntMatrix) -> Any:
+    """Return a view of `array` (variables, nk, nj, ni) whose indexes run in the directions of another block. `matrix`:
+    the signed permutation that takes the indexes i, j, k to those of the other block."""
+    along = [next(d for d in range(3) if row[d]) for row in matrix]
+    senses = [slice(None, None, row[d]) for row, d in zip(matrix, along, strict=True)]
+    return array.transpose(0, *(3 - d for d in reversed(along)))[(slice(None), *reversed(senses))]
 
 
 @lru_cache(maxsize=1024)
-def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
+def _line(lo: int, hi: int, n: int, use: tuple[int, int]) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
     """Return, for a direction of a level that has `n` nodes on the coarser level, the nodes of the coarser level from
     which the nodes lo ... hi - 1 are interpolated. Also returns the first of these for each node (hi - lo,), counted
-    from their first one, and the weights (2, WIDTH, hi - lo), of sixth order and linear."""
+    from their first one, and the weights (2, WIDTH, hi - lo), of sixth order and linear. `use`: the first and the last
+    + 1 of the nodes that stencils may use."""
     if n == 1:
         return (0, 1), np.zeros(1, int), np.tile(np.eye(WIDTH)[:, :1], (2, 1, 1))
     xi = np.arange(lo, hi) / 2
-    base, weights = stencils(xi, *((int(xi[0]) - n, int(xi[-1]) + n) if wrapped else (0, n)))
+    base, weights = stencils(xi, *use)
     first, last = int(base.min()), int(base.max()) + WIDTH
     return (first, last), base - first, np.stack([weights.T, linear(xi[:, None], base[:, None])[:, 0].T])
 
@@ -165,7 +169,7 @@ def line_weights(nodes: int, step: int) -> np.ndarray:
     grid has every second node, 1 if it has the same nodes along this direction."""
     if step == 1:
         return np.stack([np.eye(nodes)] * 2)
-    (first, last), start, weights = _line(0, nodes, (nodes + 1) // 2, False)
+    (first, last), start, weights = _line(0, nodes, (nodes + 1) // 2, (0, (nodes + 1) // 2))
     made = np.zeros((2, nodes, last - first))
     made[:, np.arange(nodes), start + np.arange(WIDTH)[:, None]] = weights
     return made

@@ -15,6 +15,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.decomposition.levels import Tile, part_on_level
+from hiresx.decomposition.oblique_walls import mirroring_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
 from hiresx.device.configuration import Configuration
@@ -28,6 +29,7 @@ from hiresx.grid.patched import PATCHED
 from hiresx.rhs import grid_spacings, wall_distance
 from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_in_box, repeat_faces
 from hiresx.rhs.pole import set_pole_metrics
+from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, check_stress, configuration
 from hiresx.solver.held_blocks import HeldBlock, copy_metrics, shared_nodes
@@ -141,8 +143,12 @@ class LocalBlocks:
                 if state.joined != joined.get(state.index, set()):
                     repeat_faces(self.program, state)
                     state.joined = joined.get(state.index, set())
-            for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
-                viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
+            if layout.has("damping_reach") or layout.has("transported_reach"):
+                planes = mirroring_planes(self.decomposition)
+                patches = [patch for patch in self.cut.patches if patch.place in planes]
+                for s in self.states:
+                    self.program.prepare([[*repeat_at_faces(self.program, s, "jacobian", patches, planes)]])()
+                    viscous_damping.fill(backend, s, self.decomposition, planes, case.implicit.damping_at_walls)
             if layout.has(wall_distance.FIELD):
                 wall_distance.check(case, self.decomposition)
                 grid_spacings.check(case, self.decomposition)

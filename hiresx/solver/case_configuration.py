@@ -67,8 +67,8 @@ def configuration(case: Case) -> Configuration:
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
     """Raise HiresxError if the kernels store differences from a reference state with a velocity, and a connection
     between blocks rotates vectors. (The exchange of ghost nodes would rotate the stored differences but not the
-    reference.) `chosen`: the compile-time choices of the kernels; differences belong to the precision "differences".
-    `cut`: the blocks with their connections."""
+    reference.) `chosen`: the compile-time choices of the kernels. Its `reference` is empty unless the precision is
+    "differences". `cut`: the blocks with their connections."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(

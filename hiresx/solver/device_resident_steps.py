@@ -56,8 +56,8 @@ class DeviceResidentSteps:
         - for ranks with which the device cannot exchange data, or that have no points;
         - for profiles that change in time, poles, local time steps, time integrators that iterate, and a filter that is
           not applied in every step;
-        - for an entropic pressure, which is computed by sweeps that would go on in the steps that the device skips
-          after a failure."""
+        - for an entropic pressure. It is computed by sweeps that start from the result of the previous ones. After a
+          failed step the device skips the remaining steps, but would still run their sweeps, which change it."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False

@@ -101,7 +101,7 @@ LEVELS: dict[str, dict[str, Any]] = {
         "n": 2 * 6 * 7,
         "columns": 4,
         "start": np.array([0, 0, 1, 1], np.int32),
-        "box": np.array([0, 0, 0, ORIGIN, 0, 1, 0, 4, 2, 0, 0, 7, 6, 0, 0], np.int32),
+        "box": np.array([0, 0, *STRIDES, ORIGIN, 0, 1, 0, 4, 2, 0, 0, 7, 6, 0, 0], np.int32),
     }
     for kind in ("", "flux_", "field_")
 }

@@ -5,8 +5,9 @@
 // K: the coefficient of the thin-layer viscous flux in the middle of the row. Away from faces this is the 2 m-th
 // difference. It acts on alternating flow as -4 strength K, and on smooth flow it is an error of order 2 m - 2: 4 with
 // three ghost layers, 6 with more. It is conservative, and at constant density it never increases the kinetic energy.
-// Rows that would continue behind a physical face are left out. The eddy viscosity counts for turbulence models with
-// transported variables, without the part that depends on gradients.
+// Rows that would continue behind a physical face are left out, except behind planes of symmetry with mirrored ghosts.
+// The eddy viscosity counts for turbulence models with transported variables, without the part that depends on
+// gradients.
 #include "../difference_rows.h"
 #include "../viscous.h"
 

@@ -10,7 +10,7 @@ from command_line import command
 
 from hiresx import Case, HiresxError, load
 from hiresx.base.notify import notifications_to
-from hiresx.cli.check_inflow import notes_of_characteristic_inflows, notes_of_mass_flows
+from hiresx.cli.check_inflow import notes_of_characteristic_inflows, notes_of_viscous_outflows
 from hiresx.cli.check_levels import computed_grid
 from hiresx.cli.grid_checks import check_grid
 from hiresx.decomposition import decompose, levels
@@ -254,22 +254,25 @@ def test_a_state_that_does_not_enter_slower_than_sound_is_remarked(nodes, across
     assert len(found) == (said is not None) and all(words in found[0] for words in said or ())
 
 
-@pytest.mark.parametrize(("reynolds", "given", "remarked"), [
-    (400.0, {"mass_flux": 0.1}, True),
-    (400.0, {"mass_flux": 0.1, "relaxation": 5.0}, False),
-    (400.0, {"pressure": 0.7}, False),
-    (None, {"mass_flux": 0.1}, False),
+@pytest.mark.parametrize(("reynolds", "given", "wall", "remarked"), [
+    (400.0, {"mass_flux": 0.1}, "slip-wall", "mass flow"),
+    (400.0, {"mass_flux": 0.1, "relaxation": 5.0}, "slip-wall", None),
+    (400.0, {"pressure": 0.7}, "slip-wall", None),
+    (400.0, {"pressure": 0.7}, "no-slip-wall", "pressure in a boundary layer"),
+    (400.0, {"pressure": 0.7, "relaxation": 5.0}, "no-slip-wall", None),
+    (None, {"mass_flux": 0.1}, "slip-wall", None),
 ])  # fmt: skip
-def test_a_mass_flow_that_friction_changes_is_remarked(reynolds, given, remarked):
+def test_an_outflow_that_friction_changes_is_remarked(reynolds, given, wall, remarked):
     case = Case.from_dict({
         "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
         "gas": {"reynolds": reynolds},
         "time": {"steps": 1},
         "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
-        "boundary": [{"faces": ["imax"], "type": "pressure-outflow", **given}, {"faces": "all", "type": "slip-wall"}],
+        "boundary": [{"faces": ["imax"], "type": "pressure-outflow", **given}, {"faces": "all", "type": wall}],
     })  # fmt: skip
-    found = list(notes_of_mass_flows(case))
-    assert len(found) == remarked and all(words.startswith("boundary.0 (pressure-outflow): ") for words in found)
+    found = list(notes_of_viscous_outflows(case, decompose(case, build(case.grid))))
+    assert len(found) == (remarked is not None)
+    assert all(words.startswith("boundary.0 (pressure-outflow): ") and f"the {remarked} " in words for words in found)
 
 
 @pytest.mark.parametrize(("speed", "remarked"), [(0.24, False), (1.2, True)])

@@ -31,7 +31,7 @@ def along_i(ranges):
 def test_a_wall_between_joins_ends_with_its_last_node(size):
     """The nodes halfway to the joins belong to these; so do those behind the last node of the block, one step before a
     neighbour."""
-    joins, walls, _ = finer_ranges([join((0, 6)), join((11, 21))], [patch((6, 11), NO_SLIP)], [], [(size, 20, 1)])
+    joins, walls, _ = finer_ranges([join((0, 6)), join((11, 21))], [patch((6, 11), NO_SLIP)], [], [(size, 20, 1)] * 2)
     assert along_i(joins) == [(0, 12), (21, size)] and along_i(walls) == [(12, 21)]
 
 
@@ -39,7 +39,7 @@ def test_a_wall_between_joins_ends_with_its_last_node(size):
 def test_a_no_slip_wall_ends_with_its_last_node_beside_other_conditions(other, wall):
     """Beside another no-slip wall, which may have another temperature, nodes halfway belong to the first one."""
     first, between, last = finer_ranges(
-        [], [patch((0, 6), other), patch((6, 11), NO_SLIP), patch((11, 21), other)], [], [(41, 20, 1)]
+        [], [patch((0, 6), other), patch((6, 11), NO_SLIP), patch((11, 21), other)], [], [(41, 20, 1)] * 2
     )[1]
     assert along_i([between]) == [wall]
     assert along_i([first, last]) == [(0, 12), (wall[1], 41)]
@@ -56,7 +56,7 @@ def test_a_wall_in_space_is_surrounded_by_the_join():
     """A square wall in the middle of a joined face: every node has one owner, and the wall is that between its corner
     nodes."""
     around = [join((0, 4), (0, 11)), join((7, 11), (0, 11)), join((4, 7), (0, 3)), join((4, 7), (8, 11))]
-    joins, (wall,), _ = finer_ranges(around, [patch((4, 7), NO_SLIP, (3, 8))], [], [(21, 20, 21)])
+    joins, (wall,), _ = finer_ranges(around, [patch((4, 7), NO_SLIP, (3, 8))], [], [(21, 20, 21)] * 2)
     assert wall == [((8, 13), (0, 1), (6, 15))]
     assert_each_node_is_held_once(wall, joins)
 
@@ -64,7 +64,7 @@ def test_a_wall_in_space_is_surrounded_by_the_join():
 def test_a_join_that_goes_round_a_corner_of_a_wall_is_several_ranges():
     """Of the cell at the corner one node is joined, so the middle of it is."""
     joins, walls, _ = finer_ranges(
-        [join((6, 11), (0, 11)), join((0, 6), (5, 11))], [patch((0, 6), NO_SLIP, (0, 5))], [], [(21, 20, 21)]
+        [join((6, 11), (0, 11)), join((0, 6), (5, 11))], [patch((0, 6), NO_SLIP, (0, 5))], [], [(21, 20, 21)] * 2
     )
     (wall,) = walls
     assert wall == [((0, 11), (0, 1), (0, 9))]

@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from arrangements import saved
+from multiblock import Arrangement
 
 from hiresx.case import Case
 from hiresx.decomposition import Part, domain, padded_shape
@@ -11,6 +13,7 @@ from hiresx.decomposition.level_donors import Cells, coincident_boxes, level_sha
 from hiresx.decomposition.levels import stencils
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.tile_ghosts import TileGhosts
+from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
 from hiresx.grid.patched import PATCHED
 
@@ -21,10 +24,11 @@ REGIONS = {
 
 
 def halves(whole):
-    """Every block as two parts."""
+    """Every block as two parts, if it has enough nodes."""
     for n, block in enumerate(whole.blocks):
         (_, end), *rest = whole_box(block.size)
-        yield from (Part(n, ((lo, hi), *rest)) for lo, hi in ((0, end // 2), (end // 2, end)))
+        middle = end // 2 if end > 15 else end
+        yield from (Part(n, ((lo, hi), *rest)) for lo, hi in ((0, middle), (middle, end)) if lo < hi)
 
 
 def made(region, periodic, parts, n=(24, 24, 1)):
@@ -65,19 +69,7 @@ def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, par
         padded = np.full(padded_shape(ground.cut.blocks[p], halo), np.nan)
         padded[0, halo : halo + len(j), halo : halo + len(i)] = np.sin(i % n) + np.cos(2.0 * j)[:, None]
         values[p] = padded.ravel()
-    shares = level_shares(whole, ground.cut, ghosts)
-    sums = [np.zeros((2, *size[::-1])) for size in ghosts.high - ghosts.low]
-    for n, (p, box) in enumerate(zip(shares.part, shares.ghosts, strict=True)):
-        of_part, size = ground.cut.blocks[p], shares.high[n] - shares.low[n]
-        own = values[p].reshape(padded_shape(of_part, halo))
-        nodes, weights = [], []
-        for d, width in enumerate(shares.widths[n]):
-            line, column = shares.lines[shares.line[n, d]], shares.columns[n, d] + np.arange(size[d])
-            nodes.append(line.start[column][:, None] + np.arange(width) + (halo if of_part.size[d] > 1 else 0))
-            weights.append(line.weights[:, :width, column])
-        flow = own[nodes[2][:, None, None, :, None, None], nodes[1][:, None, None, :, None], nodes[0][:, None, None, :]]
-        at = (slice(lo, lo + n) for lo, n in zip(shares.low[n] - ghosts.low[box], size, strict=True))
-        sums[box][(..., *reversed([*at]))] += np.einsum("zyxcba,wax,wby,wcz->wzyx", flow, *weights)
+    sums = interpolated(ground, ghosts, values)
     assert len(sums)
     for level, base, low, found in zip(ghosts.level, ghosts.base, ghosts.low, sums, strict=True):
         space = whole.levels.spaces[level - 1, base]
@@ -95,9 +87,79 @@ def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, par
             assert found[(slice(None), *place)] == pytest.approx(wanted, abs=1e-13)
 
 
+def interpolated(ground, ghosts, values):
+    """For each box of ghosts the sixth-order and the linear values at its nodes, the sums of all contributions.
+    `values`: of each part the numbers at its nodes and ghosts."""
+    shares, halo = level_shares(ground.whole, ground.cut, ghosts), ground.halo
+    sums = [np.zeros((2, *size[::-1])) for size in ghosts.high - ghosts.low]
+    for n, (p, box) in enumerate(zip(shares.part, shares.ghosts, strict=True)):
+        of_part, size = ground.cut.blocks[p], shares.high[n] - shares.low[n]
+        own = values[p].reshape(padded_shape(of_part, halo))
+        nodes, weights = [], []
+        for d, width in enumerate(shares.widths[n]):
+            line, column = shares.lines[shares.line[n, d]], shares.columns[n, d] + np.arange(size[d])
+            nodes.append((line.start[column][:, None] + np.arange(width)).ravel())
+            weights.append(line.weights[:, :width, column])
+        at = np.einsum("ed,dkji->ekji", shares.turn[n], np.stack(np.meshgrid(*nodes[::-1], indexing="ij")[::-1]))
+        at += shares.corner[n][:, None, None, None]
+        i, j, k = (m + halo * (n > 1) for m, n in zip(at, of_part.size, strict=True))
+        flow = own[k, j, i].reshape(
+            [m for a, b in zip(size[::-1], shares.widths[n][::-1], strict=True) for m in (a, b)]
+        )
+        some = (slice(lo, lo + m) for lo, m in zip(shares.low[n] - ghosts.low[box], size, strict=True))
+        sums[box][(..., *reversed([*some]))] += np.einsum("zcybxa,wax,wby,wcz->wzyx", flow, *weights)
+    return sums
+
+
 def ghosts_of(ground):
     patches = [n for n, patch in enumerate(ground.whole.patches) if patch.condition.type == PATCHED]
     return TileGhosts.of(ground.whole, ground.cut, patches)
+
+
+@pytest.mark.parametrize("seed", [1, 5, 6, 11])
+@pytest.mark.parametrize("cut", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])
+def test_ghosts_near_connections_of_turned_blocks_use_the_nodes_behind_them(tmp_path, seed, cut):
+    """Every stencil is centred, as in the block before it was cut into blocks whose indexes run in other directions."""
+    size = 61
+    x, y = np.meshgrid(np.linspace(0.0, 1.0, size), np.linspace(0.0, 1.0, size))
+    of_grid = Arrangement(Block("whole", x[None], y[None], 0.0 * x[None]), 3, seed, shared=True)
+    tables = {"blocks": [block.name for block in of_grid.blocks], "connection": of_grid.tables}
+    case = Case.from_dict(
+        {
+            "grid": {"file": "none"},
+            "boundary": [{"faces": "all", "type": "slip-wall"}],
+            "refine": {"tile": 8, "region": [{"x": [0.3, 0.7], "y": [0.3, 0.7]}]},
+            "initial": {"state": {"rho": 1.0, "u": 0.0, "v": 0.0, "p": 1.0}},
+            "time": {"steps": 1, "cfl": 0.5},
+        }
+    )
+    ground = domain(case, grid=saved(tmp_path, of_grid.blocks, tables), parts=cut)
+    halo, ghosts, values = ground.halo, ghosts_of(ground), {}
+
+    def flow(x, y):
+        return np.sin(9.0 * x) + np.cos(8.0 * y) * np.exp(x)
+
+    for p, block in enumerate(ground.cut.blocks):
+        padded = np.full(padded_shape(block, halo), np.nan)
+        ni, nj, _ = block.size
+        padded[0, halo : halo + nj, halo : halo + ni] = flow(block.x, block.y)[0]
+        values[p] = padded.ravel()
+    checked = 0
+    for n, found in enumerate(interpolated(ground, ghosts, values)):
+        fine = np.meshgrid(*map(np.arange, ghosts.low[n], ghosts.high[n]), indexing="ij")
+        turn, held = of_grid.turns[ghosts.base[n]], np.array(of_grid.held[ghosts.base[n]])
+        first = (turn @ np.stack([held[:, 0], held[:, 1] - 1], axis=1)).min(axis=1)
+        place = np.tensordot(turn.T, np.stack(fine) / 2 + first[:, None, None, None], axes=1)
+        for at in np.ndindex(fine[0].shape):
+            weights, nodes = [], []
+            for xi in place[(slice(2), *at)]:
+                (start,), of_node = stencils(np.array([xi]), 0, size)
+                weights.append(of_node[0])
+                nodes.append((start + np.arange(6)) / (size - 1))
+            wanted = weights[1] @ flow(nodes[0], nodes[1][:, None]) @ weights[0]
+            assert found[(0, *reversed(at))] == pytest.approx(wanted, abs=1e-13)
+            checked += 1
+    assert checked > 200
 
 
 @pytest.mark.parametrize("parts", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])

@@ -7,7 +7,6 @@ import pytest
 from hiresx import Case, Simulation
 from hiresx.decomposition import domain
 from hiresx.decomposition.curved_walls import curved_walls
-from hiresx.decomposition.oblique_walls import walls
 
 P = 1 / 1.4
 FAR = 1000.0
@@ -52,7 +51,7 @@ def test_a_plane_is_one_as_far_as_the_numbers_tell(tmp_path, change):
         whole = domain(case(path, {"type": "slip-wall"}, **change)).whole
         isothermal = domain(case(path, {"type": "no-slip-wall", "temperature": 1.0}, **change)).whole
         curved = {isothermal.patches[n].face for n in curved_walls(isothermal)}
-        found[real, bump] = {whole.patches[w.place].face for w in walls(whole) if w.normal is None}
+        found[real, bump] = {whole.patches[w.place].face for w in whole.walls if w.normal is None}
         assert curved == found[real, bump]
     assert found == {("f4", 0.0): set(), ("f4", 0.02): {"jmin"}, ("f8", 0.0): set(), ("f8", 1e-4): {"jmin"}}
 

@@ -43,7 +43,8 @@ def test_boxes_have_the_shares_of_their_ghosts_one_by_one(backend, what):
         layers = columns[normal]
         origin = ORIGIN + sum(lo * STRIDES[d] for d, lo in zip(face, first, strict=True))
         of_face = [len(columns[d]) for d in face] + [columns[d][0] for d in face] + width + first
-        rows.append([len(giving), values, normal, origin, layers[0], layers[1] - layers[0], 0, *of_face])
+        strides = [STRIDES[d] for d in (normal, *face)]
+        rows.append([len(giving), values, *strides, origin, layers[0], layers[1] - layers[0], 0, *of_face])
         values += len(layers) * width[0] * width[1]
         for layer in layers:
             for second in columns[face[1]]:
@@ -75,7 +76,7 @@ def test_boxes_have_the_shares_of_their_ghosts_one_by_one(backend, what):
         "weights": weights, "layers": layers, **variables,
     }  # fmt: skip
     arrays = [given[name] for name in ("q", "m", "flux", "field") if name in given]
-    part = [*(address(array) for array in arrays), *[0] * (2 - len(arrays)), POINTS, *STRIDES[1:], 6, 6]
+    part = [*(address(array) for array in arrays), *[0] * (2 - len(arrays)), POINTS, 6, 6]
     made.launch(f"level_{kind}layers", (values, 1, 1), **common, part=np.array(part, np.int64))
     made.launch(f"level_{kind}shares", (count, 1, 1), **common, to=to, buffer=found)
     assert np.abs(wanted).max() > 0.1
@@ -98,7 +99,7 @@ def test_lists_are_linear_functions_in_boxes(backend):
 def test_nodes_of_new_tiles_are_those_of_the_interpolation_in_numpy(backend):
     """A smooth flow with a jump, at nodes near the ends of a level and far from them."""
     coarse, windows, dense = (14, 12, 11), [], []
-    lines = [_line(lo, hi, n, False) for (lo, hi), n in zip(((0, 9), (5, 16), (11, 21)), coarse, strict=True)]
+    lines = [_line(lo, hi, n, (0, n)) for (lo, hi), n in zip(((0, 9), (5, 16), (11, 21)), coarse, strict=True)]
     for (first, last), start, weights in lines:
         windows.append(slice(first, last))
         made = np.zeros((2, len(start), last - first))

@@ -1,13 +1,17 @@
-"""The ghosts of tiles of a flow that is linear in the indexes of the grid, which both interpolations keep."""
+"""The ghosts of tiles of a flow that is linear in the coordinates, which both interpolations keep."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from arrangements import saved
+from multiblock import Arrangement
 
 from hiresx.case import Case
+from hiresx.case.grids import Box
 from hiresx.decomposition import Part, domain
 from hiresx.device import backend
+from hiresx.grid import build
 from hiresx.grid.blocks import whole_box
 from hiresx.solver import Solver
 from hiresx.solver.initial_flow import initial_flow
@@ -28,26 +32,35 @@ def halves(whole):
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 @pytest.mark.parametrize("parts", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])
 def test_a_linear_flow_goes_on_behind_tiles(where, parts):
+    check_ghosts(where, parts, REGIONS)
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_a_linear_flow_goes_on_behind_tiles_at_connections_of_turned_blocks(tmp_path, where):
+    whole = build(Box(n=(33, 30, 31), lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0))).blocks[0]
+    made = Arrangement(whole, 4, 2, shared=True)
+    tables = {"blocks": [block.name for block in made.blocks], "connection": made.tables}
+    region = {"x": [0.4, 0.6], "y": [0.4, 0.6], "z": [0.4, 0.6]}
+    check_ghosts(where, None, [region], saved(tmp_path, made.blocks, tables))
+
+
+def check_ghosts(where, parts, regions, grid=None):
     case = Case.from_dict(
         {
             "grid": {"generator": "box", "n": [24, 24, 24], "lower": [0.0] * 3, "upper": [1.0] * 3},
             "boundary": [{"faces": "all", "type": "slip-wall"}],
-            "refine": {"tile": 8, "region": REGIONS},
+            "refine": {"tile": 8, "region": regions},
             "initial": {"state": {"rho": 1.0, "u": 0.0, "v": 0.0, "p": 1.0}},
             "time": {"steps": 1, "cfl": 0.5},
         }
     )
-    ground = domain(case, parts=parts)
+    ground = domain(case, parts=parts, grid=grid)
     solver = Solver(case, backend(where), domain=ground, flow=initial_flow(case))
 
     def linear(state):
-        tile = ground.whole.levels.tiles[state.part.whole]
-        k, j, i = (np.arange(n) - halo for n, halo in zip(state.shape, reversed(state.halo), strict=True))
-        at = [
-            (n + lo + first) / 2**tile.level
-            for n, (lo, _), (first, _) in zip((i, j, k), state.part.box, tile.box, strict=True)
-        ]
-        slope = at[0] + 2 * at[1][:, None] - 3 * at[2][:, None, None]
+        x, y, z = ground.coordinates(state.part)
+        slope = np.full(state.shape, np.nan)
+        slope[:, :, : x.shape[2]] = 24 * (x + 2 * y - 3 * z)
         return np.stack([of + 0.01 * slope for of in (3.0, 0.1, -0.2, 0.3, 9.0)])
 
     for state in solver.states:

@@ -153,7 +153,7 @@ ADDED = {
             ),
         ],
     },
-    "field that the fluxes read, as a sensor": {
+    "field that the fluxes read, such as a sensor": {
         "kernels/flux/hybrid.h": ("", (ROOT / "tests/added/hybrid.h").read_text()),
         "hiresx/rhs/terms/shocks.py": ("", (ROOT / "tests/added/shocks.py").read_text()),
         "kernels/terms/shocks.h": ("", (ROOT / "tests/added/shocks.h").read_text()),

@@ -16,7 +16,7 @@ def test_a_sensor_goes_ahead_of_the_fluxes(device, tmp_path):
     flows = {}
     for ranks in (1, 2) if launcher() else (1,):
         place = tmp_path / str(ranks)
-        done = _in_a_copy(("field that the fluxes read, as a sensor",), "sensed.py", device, ranks, place)
+        done = _in_a_copy(("field that the fluxes read, such as a sensor",), "sensed.py", device, ranks, place)
         found = json.loads(done.stdout.splitlines()[-1])
         assert found["off"] < 1e-13 and found["repeats"] and found["shocked"] == 33.0
         assert found["same"]

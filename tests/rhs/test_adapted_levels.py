@@ -235,6 +235,37 @@ def test_levels_follow_the_waves_of_a_shock_tube():
     assert away(found) < 0.02 * away(coarse)
 
 
+def speed_along_an_oblique_front(n, steps, **refine):
+    """The largest velocity along the front of Sod's tube, which lies at 30 degrees to the grid, away from the faces."""
+    cos, sin = np.cos(np.pi / 6), np.sin(np.pi / 6)
+
+    def oblique(x, y, z):
+        left = (x - 0.3) * cos + (y - 0.5) * sin < 0
+        return np.where(left, 1.0, 0.125), 0 * x, 0 * x, 0 * x, np.where(left, 1.0, 0.1) * P0
+
+    case = adapted(
+        (n, n, 1), steps, (0.0, 0.0, 0.0), refine, boundary=[{"faces": "all", "type": "supersonic-outflow"}],
+        time={"steps": steps, "dt": 0.12 / steps}, grid={"generator": "box", "n": [n, n, 1], "lower": [0.0, 0.0, 0.0],
+        "upper": [1.0, 1.0, 0.0]},
+    )  # fmt: skip
+    if not refine:
+        case = case.model_copy(update={"refine": None})
+    simulation = Simulation(case, initial=oblique, backend="cpu")
+    simulation.run(progress=False)
+    found = []
+    for block in simulation.blocks:
+        along = np.abs(block.state("v") * cos - block.state("u") * sin)
+        inside = (np.abs(np.asarray(block.y) - 0.5) < 0.28) & (np.abs(np.asarray(block.x) - 0.5) < 0.4)
+        found.append(along[inside].max(initial=0.0))
+    return max(found)
+
+
+def test_levels_that_follow_an_oblique_shock_disturb_it_no_more_than_the_finer_grid():
+    """A level that ends across the shock doubles the velocity along the front."""
+    fine = speed_along_an_oblique_front(61, 36)
+    assert speed_along_an_oblique_front(31, 18, levels=1, every=3) < 1.05 * fine
+
+
 def vortex_errors(n, tile):
     """Largest errors of rho, u, v, p over all levels of a vortex that travels with its level."""
     overrides = [

@@ -11,6 +11,8 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.cli import check_walls
 from hiresx.decomposition import decompose
 from hiresx.device import backend
+from hiresx.grid import Block, Grid
+from hiresx.grid.motions import motion, rotation_about
 from hiresx.solver import Solver
 
 GRAVITY, LAPSE = -0.5, 0.2
@@ -119,6 +121,18 @@ def test_planes_of_symmetry_are_refused(push):
     assert "slip-wall" in error.value.hint
     for along in ({"acceleration": [0.3, 0.0, 0.0]}, {"keep": "mass_flow"}):
         decompose(of(grid, [{"faces": "all", "type": "symmetry"}], force=along), grid)
+
+
+@pytest.mark.parametrize("push", [FORCE, {"keep": "mass_flow", "axis": "y"}])
+def test_periods_that_turn_the_force_are_refused(push):
+    """In the next sector of the ring the force would point along x."""
+    whole = ring(8, 0.0).blocks[0]
+    sector = Block("sector", *(c[:, :, :9] for c in (whole.x, whole.y, whole.z)))
+    grid = Grid((sector,), (), ({"i": motion(rotation_about((0.0, 0.0, 1.0), -90.0))},))
+    walls = [sides("imin", "imax"), *SLIP]
+    with pytest.raises(HiresxError, match=r"another direction behind face i.* a rotation by 90 degrees"):
+        decompose(case(walls, {"steps": 1}, body_force=push), grid)
+    decompose(case(walls, {"steps": 1}, body_force={"acceleration": [0.0, 0.0, 0.3]}), grid)
 
 
 def test_a_force_along_walls_changes_nothing_of_their_ghosts():

@@ -5,7 +5,7 @@ import pytest
 from oblique_grids import REST, P, case
 
 from hiresx import Simulation
-from hiresx.decomposition import oblique_walls
+from hiresx.decomposition import oblique_walls, patches
 from hiresx.decomposition.domain import domain
 from hiresx.grid import Block, Grid
 from hiresx.grid.cutting import cut_along_i
@@ -162,10 +162,24 @@ def test_a_quarter_of_a_flow_is_filtered_as_the_whole():
     assert np.abs(part - in_quarter(1, steps=3)).max() > 1e-4
 
 
+def test_the_walls_of_a_grid_are_examined_once(monkeypatch):
+    """By the ghosts, the outflows, the filter and the fields of sensors together."""
+    examined = []
+
+    def find_walls(whole, found=patches.find_walls):
+        examined.append(whole)
+        return found(whole)
+
+    monkeypatch.setattr(patches, "find_walls", find_walls)
+    sensing = {"inviscid": "hybrid", "flux": "hllc", "hybrid": {"threshold": 0.001}}
+    in_quarter(1, {"faces": "all", "type": "pressure-outflow", "pressure": P}, scheme=sensing, filter={"order": 6})
+    assert len(examined) == len(set(map(id, examined))) > 0
+
+
 @pytest.mark.parametrize(("power", "smooth"), [(1, False), (2, True), (3, False), (4, True)])
 def test_lines_are_mirrored_where_they_are_smooth_with_their_images(power, smooth):
     of = domain(case([SYMMETRY | {"faces": ["imin", "jmin"]}, FAR], {"steps": 1}), grid=quarter(power))
     x, y, _ = (c[3, 3:10, :7] for c in of.extended[0])
     assert np.allclose(x[:, ::-1], -x, rtol=0, atol=1e-13) and np.allclose(y[:, ::-1], y, rtol=0, atol=1e-13) == smooth
-    assert {wall.imaged for wall in oblique_walls.walls(of.whole)} == {smooth}
+    assert {wall.imaged for wall in of.whole.walls} == {smooth}
     assert len(oblique_walls.unrefinable_places(of.whole)) == 2

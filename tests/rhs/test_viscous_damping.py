@@ -121,11 +121,11 @@ def test_lines_to_walls_are_damped_where_the_case_asks_for_it():
 
 @pytest.mark.parametrize(("wall", "along", "damped"), [
     ("no-slip-wall", 80, True),
-    ("no-slip-wall", 10, False),  # cells are longer along the plane than across
+    ("no-slip-wall", 10, False),  # cells are longer along the slip wall than across
     ("slip-wall", 80, False),
 ])  # fmt: skip
-def test_planes_of_symmetry_that_a_wall_with_friction_meets_are_damped_along_thin_cells(wall, along, damped):
-    sides = {"faces": ["jmin", "imax", "jmax"], "type": "symmetry"}
+def test_slip_walls_that_a_wall_with_friction_meets_are_damped_along_thin_cells(wall, along, damped):
+    sides = {"faces": ["jmin", "imax", "jmax"], "type": "slip-wall"}
     given = case(0.25, along, implicit={"viscous_damping": 0.25, "damping_at_walls": True})
     box = {"generator": "box", "n": [along, NORMAL, 1], "lower": [0, 0, 0], "upper": [WIDTH, HEIGHT, 0]}
     tables = {"grid": box, "boundary": [{"faces": ["imin"], "type": wall}, sides]}
@@ -134,6 +134,40 @@ def test_planes_of_symmetry_that_a_wall_with_friction_meets_are_damped_along_thi
     i, j = state.interior(state.array(FIELD))[:2, 0]
     assert not i[:, [0, -1]].any() and not j[[0, -1]].any()
     assert np.array_equal(i[0, 1:-1], i[1, 1:-1]) if damped else not i[0].any()
+
+
+def rates(axis, half, where="cpu", strength=1.0):
+    """The rates of a flow that is symmetric about the plane 0 of the coordinate `axis`, in a box that is stretched away
+    from this plane. `half`: the plane is a face."""
+    lines = [np.linspace(0, 1, 9), np.linspace(0, 1, 10), np.linspace(0, 1, 8) if axis == 2 else np.zeros(1)]
+    lines[axis] = lines[axis] ** 1.5
+    if not half:
+        lines[axis] = np.r_[-lines[axis][:0:-1], lines[axis]]
+    z, y, x = np.meshgrid(*lines[::-1], indexing="ij")
+    plane = [{"faces": [["imin", "jmin", "kmin"][axis]], "type": "symmetry"}] if half else []
+    made = case(strength, boundary="slip-wall").model_dump(mode="json", exclude_none=True)
+    made["boundary"] = [*plane, {"faces": "all", "type": "slip-wall"}]
+    solver = Solver(Case.from_dict(made), backend(where), grid=Grid((Block("box", x, y, z),)))
+
+    def flow(*places):
+        even = np.cos(40 * sum(n * np.abs(c) for n, c in enumerate(places, 1)))
+        odd = np.sign(places[axis]) * np.sin(30 * places[axis] ** 2 + places[(axis + 1) % 2])
+        velocity = [0.1 * (odd if d == axis else even) for d in range(2 + (axis == 2))] + [0.0] * (axis < 2)
+        return 1 + 0.1 * even, *velocity, (1 - 0.1 * even) / GAMMA
+
+    solver.initialize(flow)
+    solver.choose_dt()
+    solver.right_hand_side()
+    (state,) = solver.states
+    found = np.moveaxis(state.interior(solver.backend.to_host(state.r)), 3 - axis, 0)
+    return found if half else found[len(found) // 2 :]
+
+
+@pytest.mark.parametrize(("axis", "where"), [(0, "cpu"), (1, "emulated"), (2, "cpu")])
+def test_rows_continue_behind_a_plane_of_symmetry(axis, where):
+    half, whole, undamped = rates(axis, True, where), rates(axis, False, where), rates(axis, True, where, 0.0)
+    np.testing.assert_allclose(half, whole, rtol=0, atol=1e-13)
+    assert np.abs(half - undamped)[:2].max() > 1e-3
 
 
 @pytest.mark.parametrize("boundary", ["no-slip-wall", "slip-wall"])

@@ -12,7 +12,7 @@ MACHINE = {
     "date": "2026-01-01T00:00:00+00:00",
     "command": "hiresx bench --json",
     "versions": {"compiler": "g++ 12", "driver": "580.1", "nvrtc": "13.0"},
-    "hardware": {"cpu": "A CPU", "threads_available": 4, "simd": ["avx2", "avx512f"], "gpus": [{"name": "A GPU"}]},
+    "hardware": {"cpu": "A CPU", "threads_available": 4, "simd": ["avx2", "avx512f"], "gpus": 2 * [{"name": "A GPU"}]},
 }
 KERNEL = {
     "kernel": "interpolate", "direction": "i", "launches": 1, "ns_per_point": 20.5, "bytes_per_point": 144.0,
@@ -99,8 +99,8 @@ def test_gpu(tmp_path):
         {"kind": "public-codes", "cpu": {}, "gpu": {"what": "rates", "source": "x", "caveats": ["y"], "rows": []}},
     )
     assert rows_of(text, "## On a GPU")[2] == ["64^3", "FP64", "viscous", "0.50", "620", "429"]
-    assert "A GPU, A CPU 4 cores AVX-512, g++ 12, driver 580.1, NVRTC 13.0" in text
-    assert rows_of(text, "### Beside other codes on GPUs")[2][2:] == ["A GPU", "620"]
+    assert "2 A GPU, A CPU 4 cores AVX-512, g++ 12, driver 580.1, NVRTC 13.0" in text
+    assert rows_of(text, "### Comparison with other codes on GPUs")[2][2:] == ["A GPU", "620"]
     assert rows_of(text, "### Kernels on a GPU")[2][-1] == "25.0"
     assert rows_of(text, "### Shapes of thread blocks")[0] == ["threads", "`b`", "`a`"]
     assert rows_of(text, "### The planar jet on a GPU")[2] == ["quick", "37000", "3", "700", "26.0"]
@@ -120,7 +120,7 @@ def test_each_model_of_gpu_has_its_table(tmp_path):
 
 def test_public_codes_stand_beside_ours(tmp_path):
     codes = json.loads((ROOT / "docs" / "results" / "performance-public-codes.json").read_text())
-    rows = rows_of(made(tmp_path, codes, bench()), "### Beside other codes")
+    rows = rows_of(made(tmp_path, codes, bench()), "### Comparison with other codes")
     assert rows[2][2:] == ["123", "80.0"] and len(rows) == 3 + len(codes["cpu"]["rows"])
 
 

@@ -217,7 +217,8 @@ class FilteredNodes(Attachment):
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
-        """End, at the end of a run, the weighted sums, which are otherwise continued at every time step."""
+        """Stop adding the flow to the weighted sums of the incomplete samples, which is otherwise done in every time
+        step. This is called at the end of a run. The sums keep their values."""
         while self._leave:
             self._leave.pop()()
 

@@ -2,7 +2,7 @@
 used by runs with an implicit integrator, and in all runs for variables of turbulence models that need it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -28,13 +28,14 @@ COMPUTED, THIN = "reflect", 0.1
 _OF_TRANSPORTED = 1.0
 
 
-def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bool) -> None:
+def fill(backend: Backend, state: BlockState, whole: Decomposition, crossed: Collection[int], at_walls: bool) -> None:
     """Fill the fields `damping_reach` and `transported_reach` of the block `state`, if it has them. Each is (3, nk, nj,
     ni): how many nodes the damping of oscillations from node to node may use at a node along i, j and k.
 
     In the interior this is the half-width of the differences. Near a boundary patch of the blocks `whole` it is the
-    distance from the patch in nodes, with a negative sign at the upper end of a grid line. On a patch it is 0, with an
-    exception: planes of symmetry and slip walls that a no-slip wall meets, and patches that continue these, are damped
+    distance from the patch in nodes, with a negative sign at the upper end of a grid line. On a patch it is 0, with two
+    exceptions. The planes of symmetry `crossed`, numbers of patches whose ghosts are mirror images of nodes, are no
+    ends. Slip walls and other planes of symmetry that a no-slip wall meets, and patches that continue these, are damped
     along the directions in which their cells are thin.
 
     `damping_reach` is also 0 along grid lines that end at a no-slip wall, in all blocks through which they pass,
@@ -45,19 +46,22 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
         field = state.array(name)
         if field is not None:
             values = np.zeros(field.shape, state.storage.work)
-            state.interior(values)[...] = _reaches(state, whole, 3 if max(state.halo) < 4 else 4, left_alone)
+            state.interior(values)[...] = _reaches(state, whole, crossed, 3 if max(state.halo) < 4 else 4, left_alone)
             backend.copy(field, backend.to_device(values))
 
 
-def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str | None) -> np.ndarray:
-    """Return (3, nk, nj, ni), the number of nodes that the damping may use. `left_alone`: the kernel of conditions at
-    the ends of lines on which nothing is damped."""
+def _reaches(
+    state: BlockState, whole: Decomposition, crossed: Collection[int], half: int, left_alone: str | None
+) -> np.ndarray:
+    """Return (3, nk, nj, ni), the number of nodes that the damping may use. `crossed`: the planes of symmetry that are
+    no ends. `left_alone`: the kernel of conditions at the ends of lines on which nothing is damped."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros((DIRECTIONS, *shape), dtype=bool)
     layered = _layered(whole)
     for d in state.active:
         found[d] = half
-    for place, patch in ((n, p) for n, p in enumerate(whole.patches) if p.block == state.part.whole):
+    ends = (n for n, p in enumerate(whole.patches) if p.block == state.part.whole and n not in crossed)
+    for place, patch in ((n, whole.patches[n]) for n in ends):
         d = direction(patch.face)
         lines = _lines(state, patch.range, d)
         nodes = state.first[d] + np.arange(state.size[d])

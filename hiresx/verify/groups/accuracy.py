@@ -4,8 +4,9 @@ The flows are a density wave that crosses its periodic box once (20 to 320 point
 and 128 points in each direction, on a uniform and on a wavy grid). Errors are L1 errors of the density. `order` is log2
 of the ratio of the last two errors. The time step is proportional to h^(5/3), so that the third order of the time
 integration does not reduce the measured order. The positivity methods for strong shocks must not change smooth flow:
-without them the vortex's error is the same to three digits. The interpolation to half points is also measured by
-itself. The number is the order of its L1 error from 64 to 128 points, for a periodic state in which all variables vary.
+without them the vortex's error is the same to three digits. The rows "interpolation" are for the interpolation to half
+points by itself. They have the order of its L1 error from 64 to 128 points, for a periodic state in which all variables
+vary.
 """
 
 from math import log2

@@ -3,9 +3,9 @@
 The stand-off distance on the axis is compared with Billig's correlation, and the pressure at the stagnation point with
 Rayleigh's pitot formula. The place of the shock is where the pressure has half of the rise of a normal shock. The flow
 must be symmetric about the axis. Billig's formula is a fit to measurements, and is used to judge Mach 5 only. The
-picture shows other Mach numbers, too. The lower the Mach number is, the farther from the cylinder is the computed
-shock. At Mach 3 its distance differs from the formula by more than the 5 % allowed here, on the coarse grid and on a
-finer one.
+picture shows other Mach numbers, too. At lower Mach numbers the distance of the computed shock from the cylinder is
+larger in relation to the formula. At Mach 3 it differs from the formula by more than the 5 % allowed here, on the
+coarse grid and on a finer one.
 """
 
 import numpy as np

@@ -16,12 +16,12 @@ need an explanation:
   128 to 256. On 128 cells the error is still 15 times that of the ideal weights.
 - The regularised form has order 2, since its entropic pressure and its compressive stress are proportional to the
   square of the spacing. Where the velocity is uniform both are 0, and the order is 5.
-- The hybrid form has the order of the split form where the weight s of AFWENO is 0. With the default of each sensor but
-  `ducros` this is so on all of these grids. With `ducros` s is above 0 at 32 % of the nodes of the coarsest grid and at
-  10 % of those of the finest grid. With `hybrid.floor` above 0 the order is 5. Where s changes in space, the order is 5
-  in L1 and less in Linf. Two rows have a threshold of `bhagatwala_lele` with which s is 0 at some nodes and 1 at
-  others, on every grid. With the blending `smooth` the order in Linf is 4.4 from 64 to 128 cells, and 4.6 from 128 to
-  256 cells. With `sharp`, where s jumps, it is 4.1 and 3.8; in L2 it is 4.6 and 4.5.
+- The hybrid form has the order of the split form where the weight s of AFWENO is 0. With the defaults of all sensors
+  except `ducros` this is so on all of these grids. With `ducros`, s is above 0 at 32 % of the nodes of the coarsest
+  grid and at 10 % of those of the finest grid. With `hybrid.floor` above 0 the order is 5. Where s changes in space,
+  the order is 5 in L1 and less in Linf. Two rows have a threshold of `bhagatwala_lele` with which s is 0 at some nodes
+  and 1 at others, on every grid. With the blending `smooth` the order in Linf is 4.4 from 64 to 128 cells, and 4.6 from
+  128 to 256 cells. With `sharp`, where s jumps, it is 4.1 and 3.8; in L2 it is 4.6 and 4.5.
 - The flux `rotated_rhll` rotates by the direction of the difference of the interpolated velocities. This direction
   changes from node to node where the difference vanishes. From 24 to 28 cells the order is 4.8 in L1 and L2, and 4.2 in
   Linf. On 64 cells and more the difference is below 1e-6 of the sound speed, and the flux is Roe's.
@@ -30,23 +30,24 @@ need an explanation:
 
 Next to these boundaries the order of AFWENO5 is lower, in Linf or in all norms:
 
-- Viscous flow next to planes of symmetry and slip walls is of order 3 to 3.6 where grid lines meet them obliquely (up
-  to 11 degrees here), since the ghosts of viscous fluxes are extrapolated there by parabolas. On lines normal to the
-  plane it is of order 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
-- No-slip walls are of order 4.1 and more in L1. In Linf the order is 3.2 and more, and 3.9 and more at adiabatic walls
-  and walls of given heat flux. It is 2.9 at moving walls if gas is blown through one and sucked through another.
+- Viscous flow next to planes of symmetry and slip walls has the order 3 to 3.6 where grid lines meet them obliquely (up
+  to 11 degrees from the normal here), since the ghosts of viscous fluxes are extrapolated there by parabolas. On lines
+  normal to the plane the order is 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
+- Next to no-slip walls the order is 4.1 or more in L1. In Linf it is 3.2 or more, and 3.9 or more at adiabatic walls
+  and walls of given heat flux. At moving walls, if gas is blown through one and sucked through another, it is 2.9.
 - `pressure-outflow` has order 4.2 in Linf and 4.7 in L1, in inviscid flow and where the Reynolds numbers of cells, c
   d/nu, are above 20. There its ghosts are on cubics. With quartics the order is 5, but noise grows (Numerics).
-- Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique lines the order in Linf
+- Viscous flow through subsonic outflows has the order 4.9 or more on straight lines. On oblique lines the order in Linf
   falls with the Reynolds number of a cell: 4.9 at Re_c = 320, 4.0 at 100 and 3.7 at 10.
-- A passive scalar that leaves with viscous gas is of order 4.3 in Linf on straight lines, and of 3.8 on oblique ones.
+- A passive scalar that leaves with viscous gas has the order 4.3 in Linf on straight lines and 3.8 on oblique ones.
 - Next to open faces where the spacing along the lines is stretched (ratio 4), the order is that of straight lines or
   more. Only inviscid flow has less in Linf: 4.5 behind a `total-pressure-inflow`, and 4 behind a
-  `characteristic-inflow` on wide cells. So checks of outflows prescribe the flow at the opposite face. Supersonic
-  outflow of viscous gas is not measured on stretched lines, as the Reynolds numbers of cells fall below 4 there.
-- Viscous flow through a supersonic outflow (Re_c = 500) is of order 4.9 and more as long as the Reynolds number of a
-  cell, formed with u_n - c, is above 4, as it is here. On finer grids the normal derivative of the viscous flux is set
-  to zero at such an outflow. A flow whose derivative is not zero is then changed near the outflow.
+  `characteristic-inflow` on wide cells. Checks of outflows therefore prescribe the flow at the opposite face.
+  Supersonic outflow of viscous gas is not measured on stretched lines, as the Reynolds numbers of cells fall below 4
+  there.
+- Viscous flow through a supersonic outflow (Re_c = 500) has the order 4.9 or more if the Reynolds number of a cell,
+  formed with u_n - c, is above 4, as it is here. On finer grids the normal derivative of the viscous flux is set to
+  zero at such an outflow. A flow whose derivative is not zero is then changed near the outflow.
 
 A manufactured flow must be one that its condition allows. At the outflows pressure and normal velocity do not change
 along the normal and the pressure is uniform: no sound enters. At `total-pressure-inflow` the flow leaves the reservoir

@@ -3,10 +3,10 @@
 E is the kinetic energy, averaged over the box, for a unit reference speed. -dE/dt is its decay rate, with time in
 turnover times. With Jiang-Shu weights the largest rate must be .0143 to .0158 and occur between 5.8 and 6.6 turnover
 times, as in an independent program of the same scheme. The DNS (Dairay et al., Journal of Computational Physics 337,
-2017) has .01286 at 8.98. A grid of 64^3 points does not resolve the small scales of the flow: the weights, not
-viscosity, end the cascade, too early and too strongly. Agreement with the DNS would therefore indicate a fault. Z
-weights dissipate less than Jiang-Shu weights, and linear weights least. No weights may dissipate less than the DNS,
-which is checked by the energy that is left after 9 turnover times.
+2017) has .01286 at 8.98. A grid of 64^3 points does not resolve the small scales of the flow. The dissipation by the
+weights, and not viscosity, ends the cascade of energy to small scales, too early and too strongly. Agreement with the
+DNS would therefore indicate a fault. Z weights dissipate less than Jiang-Shu weights, and linear weights least. No
+weights may dissipate less than the DNS, which is checked by the energy that is left after 9 turnover times.
 """
 
 import numpy as np

@@ -3,12 +3,12 @@
 A shear wave decays at the rate nu k^2. The sixth-order derivative, applied twice, makes that rate too small by 2.97e-3
 with 8 points per wave, 5.1e-5 with 16 and 8.1e-7 with 32. The derivative of eighth order (`scheme.viscous_order`) makes
 it too small by 1.57e-4 with 9 points. A sound wave decays at the rate k^2/2 (4/3 nu + (gamma-1) nu/Pr), to leading
-order in nu k. The time steps are smaller than those of the cases. With the latter the error of RK3 would be 6 % of
-these errors and 0.7 % of the sound wave's rate. Couette flow with heating has an exact solution. Errors of the velocity
-are relative to the wall's speed, errors of the temperature to the lower wall's temperature. The pressure must be
-uniform. With Sutherland's law neither profile is a polynomial, so the order can be measured: `order` is log2 of the
-ratio of the errors on 17 and 33 nodes. The bounds on 17 nodes are three times the errors of HLLC, which adds no
-dissipation to shear, with walls that conserve the trapezoidal sum.
+order in nu k. The time steps are smaller than those of the cases. With the time steps of the cases the error of RK3
+would be 6 % of these errors and 0.7 % of the rate of the sound wave. Couette flow with heating has an exact solution.
+Errors of the velocity are relative to the wall's speed, errors of the temperature to the lower wall's temperature. The
+pressure must be uniform. With Sutherland's law neither profile is a polynomial, so the order can be measured: `order`
+is log2 of the ratio of the errors on 17 and 33 nodes. The bounds on 17 nodes are three times the errors of HLLC with
+trapezoidal weights at the walls. HLLC adds no dissipation to shear.
 """
 
 from collections.abc import Callable
