@@ -33,18 +33,14 @@ class LineNeighbours:
         yield from groups(near + _pattern(*pairs, near.shape))
 
 
-def groups(
-    depends: Any, first: np.ndarray | None = None, above: float = 0.0
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def groups(depends: Any, first: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Divide nodes, or sets of nodes, into groups of which no two members influence the same result, for finite
-    differences that perturb all members at once. `depends` (results, nodes): a sparse matrix with the size of the
-    influence of a node on a result. Two members may influence the same result if one of the influences is at most
-    `above`. `first` (nodes,): boolean, true for nodes that enter groups before all others, so that few groups contain
-    such nodes. Nodes enter groups in the smallest-last order: D. W. Matula & L. L. Beck, Journal of the ACM 30 (1983)
-    417. Yield for each group the numbers (m,) of its members, and an array (results,) with the member that influences
-    each result most, or -1."""
-    strong, by_node = (depends > above).tocsr(), depends.tocsc()
-    meets = (strong.T @ strong).tocsr()
+    differences that perturb all members at once. `depends` (results, nodes): a sparse matrix with an entry where a
+    result depends on a node. `first` (nodes,): boolean, true for nodes that enter groups before all others, so that few
+    groups contain such nodes. Nodes enter groups in the smallest-last order: D. W. Matula & L. L. Beck, Journal of the
+    ACM 30 (1983) 417. Yield for each group the numbers (m,) of its members, and an array (results,) with the member
+    that influences each result, or -1."""
+    meets, by_node = (depends.T @ depends).tocsr(), depends.tocsc()
     group = np.full(depends.shape[1], -1)
     order = _smallest_last(meets)
     for node in order if first is None else np.concatenate([order[first[order]], order[~first[order]]]):
@@ -55,9 +51,8 @@ def groups(
     for n in range(group.max() + 1):
         nodes = np.flatnonzero(group == n)
         influences = by_node[:, nodes].tocoo()
-        last = influences.data.argsort(kind="stable")
         cause = np.full(depends.shape[0], -1)
-        cause[influences.row[last]] = nodes[influences.col[last]]
+        cause[influences.row] = nodes[influences.col]
         yield nodes, cause
 
 

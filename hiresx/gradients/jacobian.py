@@ -7,7 +7,7 @@ depend on a node are found first. In three dimensions all variables of a node ar
 evaluation are far from each other along grid lines. In plane flow there are two passes. The first one shifts tiles of
 adjacent nodes, far from each other, and gives the tiles on which each result depends. The second pass shifts the nodes
 of tiles one after the other, in larger groups of tiles. Then the differences are computed with still larger groups of
-nodes. Their products with random vectors are compared with differences along these vectors.
+nodes. In three dimensions their products with random vectors are compared with differences along these vectors.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,16 +34,15 @@ REACHES = ((10, 16), (10, 16), (4, 6))
 PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
-# Influences below the first share of the change of a node do not count, by dimensions of the grid. In plane flow it is
+# Influences below this share of the change of a node do not count, by dimensions of the grid. In plane flow it is
 # round-off, for instance of a mean over an outflow. In three dimensions the limit 1e-5 would make three times as many
-# groups. A group may have nodes that influence the same result, if all of these influences but one are below the second
-# share. The largest one is then taken to be all of the change.
-COUNTS, JOINT = (1e-11, 1e-11, 1e-3), (0.0, 0.0, 5e-3)
-# The number of random shifts of all nodes. In three dimensions a result has a kink if its changes by opposite ones
-# differ by the other share: its largest change and its largest difference are compared.
+# groups.
+COUNTS = (1e-11, 1e-11, 1e-3)
+# In three dimensions: the number of random shifts of all nodes, and the share by which the changes of a result by
+# opposite shifts differ if it has a kink. Its largest change and its largest difference are compared.
 TRIALS, KINK = 3, 0.02
-# Products of the matrix with these shifts deviate from the changes at most by this share, by dimensions of the grid.
-ACCURATE = (1e-2, 1e-2, 0.1)
+# In three dimensions products of the matrix with these shifts deviate from the changes at most by this share.
+ACCURATE = 0.1
 # Nodes along the edge of a tile, by dimensions of the grid.
 TILE = (4, 3, 1)
 # Influences from beyond the reach are left out below this share, by dimensions of the grid. In three dimensions the
@@ -64,8 +63,8 @@ class SparseLinearisation:
     Unknowns are ordered by `flat`: variables one after another. `variables`: the number of variables. Each rank finds
     the rows of its own nodes. Collective.
 
-    Raises HiresxError where SciPy is missing, and for a flow in which results depend on nodes far away, or whose
-    differences in random directions are not products with the matrix."""
+    Raises HiresxError where SciPy is missing, and for a flow in which results depend on nodes far away. In
+    three dimensions this is a flow whose differences in random directions are not near products with the matrix."""
 
     def __init__(self, flow: SteadyFlow, x: Vector, wanted: Sequence[str]):
         self._flow, self._system, self._solver = flow, flow.system, flow.simulation.solver
@@ -229,10 +228,11 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result; the first results are the residual. Raises HiresxError where the products of its matrix
-        with random vectors are not near differences along these vectors."""
+        nodes of each result; the first results are the residual. Raises HiresxError where the residual depends on
+        distant nodes."""
         unshifted, random, off = results(at), np.random.default_rng(0), np.inf
-        shifts = [SHIFT * self._scales[:, None] * random.uniform(-1, 1, at.shape) for _ in range(TRIALS)]
+        count = TRIALS if self._dimension == 3 else 0
+        shifts = [SHIFT * self._scales[:, None] * random.uniform(-1, 1, at.shape) for _ in range(count)]
         trials = [(shift, results(at + shift), results(at - shift)) for shift in shifts]
         for reach in REACHES[self._dimension - 1]:
             depends, lost = self._dependencies(results, at, np.concatenate(places), reach)
@@ -241,7 +241,7 @@ class SparseLinearisation:
             central = self._influences_of_kinks(depends, unshifted, trials)
             found = self._differences(results, at, places, unshifted, depends, central)
             off = self._deviation(found[0], trials)
-            if off <= ACCURATE[self._dimension - 1]:
+            if off <= ACCURATE:
                 return found
         what = (
             f"the residual at {lost} nodes depends on nodes more than {reach} steps away"
@@ -277,7 +277,7 @@ class SparseLinearisation:
             return results(state)
 
         sets = self._shifted_together(at)
-        for group, cause in self._groups(depends, central, JOINT[self._dimension - 1]):
+        for group, cause in self._groups(depends, central):
             both = bool(central[group].any())
             for shifted in sets:
                 after = results_at_shift(shifted, group, SHIFT)
@@ -319,7 +319,7 @@ class SparseLinearisation:
             slope = np.concatenate([np.abs(a - b).max(axis=0) for a, b, _ in beside])
             jump = np.concatenate([np.abs(a + b - 2 * c).max(axis=0) for a, b, c in beside])
             slopes, jumps = np.maximum(slopes, slope), np.maximum(jumps, jump)
-        found: np.ndarray = self._comm.sum((depends > 0).T @ (jumps > KINK * slopes).astype(float)) > 0
+        found: np.ndarray = self._comm.sum(depends.T @ (jumps > KINK * slopes).astype(float)) > 0
         return found
 
     def _deviation(self, matrix: Any, trials: Sequence[Trial]) -> float:
@@ -331,18 +331,18 @@ class SparseLinearisation:
             left = matrix @ shift.ravel() - change
             squares.append((left @ left, change @ change))
         off, size = self._comm.sum(np.ravel(squares)).reshape(-1, 2).T
-        return float(np.sqrt(off / np.maximum(size, np.finfo(float).tiny)).max())
+        return float(np.sqrt(off / np.maximum(size, np.finfo(float).tiny)).max(initial=0.0))
 
-    def _groups(self, depends: Any, first: Any = None, above: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _groups(self, depends: Any, first: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield groups of nodes of which no two influence the same result of any rank, with the node that influences
         each result of this rank, or -1. `first`: see `groups`."""
         of_ranks = self._comm.allgather(depends)
         begin = sum(matrix.shape[0] for matrix in of_ranks[: self._comm.rank])
-        for group, cause in groups(self._sparse.vstack(of_ranks), first, above):
+        for group, cause in groups(self._sparse.vstack(of_ranks), first):
             yield group, cause[begin : begin + depends.shape[0]]
 
     def _dependencies(self, results: Results, at: np.ndarray, places: np.ndarray, reach: int) -> tuple[Any, int]:
-        """Return how much each of this rank's results, at the nodes `places`, depends on each node, as a sparse matrix
+        """Return on which nodes each of this rank's results, at the nodes `places`, depends, as a sparse matrix
         (results, nodes). Nodes are at most `reach` steps away or on the same outflow. The second number is how many
         results of all ranks depend on others."""
         before, random = results(at), np.random.default_rng(0)
@@ -356,32 +356,32 @@ class SparseLinearisation:
             state[:, nodes] += PROBE * self._scales[:, None] * random.uniform(0.5, 1.0, (len(at), len(nodes)))
             beside = zip(results(state), before, scales, strict=True)
             change = np.concatenate([(np.abs(a - b) / scale).max(axis=0) for a, b, scale in beside]) / PROBE
-            return np.nan_to_num(change, nan=np.finfo(float).max)
+            return np.nan_to_num(change, nan=np.inf)
 
-        def matrix(found: list[tuple[np.ndarray, ...]], columns: int) -> Any:
-            value, row, column = (np.concatenate(part) for part in zip(*found, strict=True))
-            return self._sparse.coo_array((value, (row, column)), (len(places), columns)).tocsr()
+        def matrix(found: list[tuple[np.ndarray, np.ndarray]], columns: int) -> Any:
+            row, column = (np.concatenate(part) for part in zip(*found, strict=True))
+            return self._sparse.coo_array((np.ones(len(row), bool), (row, column)), (len(places), columns)).tocsr()
 
         counts, members = COUNTS[self._dimension - 1], self._near.members
-        on_tiles: list[tuple[np.ndarray, ...]] = []
-        on_nodes: list[tuple[np.ndarray, ...]] = []
+        on_tiles: list[tuple[np.ndarray, np.ndarray]] = []
+        on_nodes: list[tuple[np.ndarray, np.ndarray]] = []
         lost = 0
         for group, cause in self._near.distant_groups(reach):
             change = changes(np.concatenate([members[tile] for tile in group]))
             row = np.flatnonzero(change > counts)
             column = cause[places[row]]
             lost += int((change[row[column < 0]] > FAR[self._dimension - 1]).sum())
-            row, column = row[column >= 0], column[column >= 0]
-            on_tiles.append((change[row], row, column))
+            on_tiles.append((row[column >= 0], column[column >= 0]))
         (lost,) = self._comm.sum([lost])
         if lost or TILE[self._dimension - 1] == 1:
             return matrix(on_tiles, len(members)), lost
         for group, cause in self._groups(matrix(on_tiles, len(members))):
             for n in range(max(len(members[tile]) for tile in group)):
                 shifted = {int(tile): members[tile][n] for tile in group if len(members[tile]) > n}
-                change = changes(np.array(list(shifted.values())))
-                row = np.flatnonzero((change > counts) & np.isin(cause, list(shifted)))
-                on_nodes.append((change[row], row, np.array([shifted[tile] for tile in cause[row]], int)))
+                row = np.flatnonzero(
+                    (changes(np.array(list(shifted.values()))) > counts) & np.isin(cause, list(shifted))
+                )
+                on_nodes.append((row, np.array([shifted[tile] for tile in cause[row]], int)))
         return matrix(on_nodes, at.shape[1]), lost
 
 

@@ -50,11 +50,3 @@ def test_the_first_nodes_share_few_groups():
     found = [nodes for nodes, _ in groups(depends, first)]
     assert len([nodes for nodes in found if first[nodes].any()]) == 1
     assert sorted(np.concatenate(found)) == list(range(60))
-
-
-def test_small_influences_do_not_keep_nodes_apart():
-    """Each node influences the next result a little. The larger influence is the cause."""
-    influences = matrices.diags_array([1.0, 1e-3], offsets=[0, -1], shape=(40, 40)).tocsr()
-    assert len(list(groups(influences))) == 2
-    ((nodes, cause),) = groups(influences, above=1e-2)
-    assert list(nodes) == list(cause) == list(range(40))
