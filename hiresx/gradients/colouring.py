@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.gradients.sparse_modules import scipy
+
 
 class LineNeighbours:
     """The dependences between nodes, for the colouring of tiles, which are sets of adjacent nodes. `neighbours` (nodes,
@@ -16,51 +18,19 @@ class LineNeighbours:
         self._neighbours, self._means, self._tiles = neighbours, means, tiles
         order = np.argsort(tiles, kind="stable")
         self.members = np.split(order, np.flatnonzero(np.diff(tiles[order])) + 1)
-        self._in_means = np.zeros(len(self.members), bool)
-        self._in_means[tiles[means]] = True
 
     def distant_groups(self, reach: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Divide the tiles (sets of adjacent nodes) into groups, for finite differences that perturb all nodes of a
         group at once. No node is within `reach` steps along grid lines of two tiles of a group; the nodes over which
         means are taken (`means`) all count as neighbours of each other. Yield for each group the numbers (m,) of its
         tiles, and an array (nodes,) with the tile of the group that influences each node of the grid, or -1."""
-        near_means = self._are_near(self._means, reach)
-        left = np.ones(len(self.members), bool)
-        while left.any():
-            free, group = left.copy(), []
-            while free.any():
-                tile = int(free.argmax())
-                group.append(tile)
-                free &= ~self._are_near(self.members[tile], 2 * reach)
-                if self._in_means[tile]:
-                    free &= ~near_means
-                elif near_means[tile]:
-                    free &= ~self._in_means
-            left[group] = False
-            cause = self._causes(np.concatenate([self.members[tile] for tile in group]), reach)
-            cause[cause >= 0] = self._tiles[cause[cause >= 0]]
-            for tile in group:
-                if self._in_means[tile]:
-                    cause[self._means] = tile
-            yield np.array(group), cause
-
-    def _are_near(self, nodes: np.ndarray, reach: int) -> np.ndarray:
-        """Return for each tile whether it has a node that is at most `reach` steps away from one of `nodes`."""
-        near = np.zeros(len(self.members), bool)
-        near[self._tiles[self._causes(nodes, reach) >= 0]] = True
-        return near
-
-    def _causes(self, nodes: np.ndarray, reach: int) -> np.ndarray:
-        """For every node the nearest one of `nodes` that is at most `reach` steps away, or -1."""
-        cause = np.full(len(self._neighbours), -1)
-        cause[nodes] = front = nodes
+        nodes, beside = self._neighbours.shape
+        near = _pattern(np.arange(nodes), self._tiles, (nodes, len(self.members)))
+        steps = _pattern(np.repeat(np.arange(nodes), beside), self._neighbours.ravel(), (nodes, nodes))
         for _ in range(reach):
-            beside = self._neighbours[front].ravel()
-            of = np.repeat(cause[front], self._neighbours.shape[1])
-            new = cause[beside] < 0
-            cause[beside[new]] = of[new]
-            front = np.unique(beside[new])
-        return cause
+            near = near + steps @ near
+        pairs = np.repeat(self._means, len(self._means)), np.tile(self._tiles[self._means], len(self._means))
+        yield from groups(near + _pattern(*pairs, near.shape))
 
 
 def groups(depends: Any, first: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -84,6 +54,11 @@ def groups(depends: Any, first: np.ndarray | None = None) -> Iterator[tuple[np.n
         cause = np.full(depends.shape[0], -1)
         cause[influences.row] = nodes[influences.col]
         yield nodes, cause
+
+
+def _pattern(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, ...]) -> Any:
+    """Return a sparse matrix of Booleans in CSR form, true at the given places."""
+    return scipy("sparse").coo_array((np.ones(len(rows), bool), (rows, columns)), shape).tocsr()
 
 
 def _smallest_last(meets: Any) -> np.ndarray:

@@ -107,7 +107,8 @@ class MultifrontalFactors:
             for part in parts:
                 unknowns, values = left.pop(part)
                 at = place[unknowns]
-                front.T[np.ix_(at, at)] += values.T
+                for column, value in zip(at, values.T, strict=True):
+                    front[at, column] += value
             place[here] = -1
             factors = self._dense.lu_factor(front[:k, :k], check_finite=False)
             right = self._dense.lu_solve(factors, front[:k, k:], check_finite=False)

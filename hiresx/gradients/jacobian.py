@@ -3,10 +3,11 @@ sums over nodes, by finite differences.
 
 Nodes are shifted together if no result depends on two of them. The position of a change then tells which node causes
 it: A. R. Curtis, M. J. D. Powell & J. K. Reid, IMA Journal of Applied Mathematics 13 (1974) 117. The results that
-depend on a node are found in two passes. The first one shifts tiles of adjacent nodes; those of one evaluation are far
-from each other along grid lines. It gives the tiles on which each result depends. The second pass shifts the nodes of
-tiles one after the other, in larger groups of tiles. Then the differences are computed with still larger groups of
-nodes.
+depend on a node are found first. In three dimensions all variables of a node are shifted at once; the nodes of one
+evaluation are far from each other along grid lines. In plane flow there are two passes. The first one shifts tiles of
+adjacent nodes, far from each other, and gives the tiles on which each result depends. The second pass shifts the nodes
+of tiles one after the other, in larger groups of tiles. Then the differences are computed with still larger groups of
+nodes. In three dimensions their products with random vectors are compared with differences along these vectors.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,25 +28,31 @@ from hiresx.time.ode_system import Vector
 
 # A result depends on nodes at most so many steps along grid lines away, by dimensions of the grid: 10 at corners of
 # curved walls, as measured in plane flows. Where that does not suffice, the next is tried. In three dimensions
-# influences end 22 steps away where two walls meet, but are small beyond 8.
-REACHES = ((10, 16), (10, 16), (8, 12, 16))
+# influences end 22 steps away where two walls meet, but few of them beyond 4 count.
+REACHES = ((10, 16), (10, 16), (4, 6))
 # Shifts, over the largest value of the variable: to see what changes, and for the differences.
 PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
-# Influences below this share of the change of a node do not count, by dimensions of the grid. The first two are
-# round-off, for instance of a mean over an outflow. The last one makes a third as many groups as 1e-5 would make.
+# Influences below this share of the change of a node do not count, by dimensions of the grid. In plane flow it is
+# round-off, for instance of a mean over an outflow. In three dimensions the limit 1e-5 would make three times as many
+# groups.
 COUNTS = (1e-11, 1e-11, 1e-3)
-# In three dimensions a result has a kink if its changes by small opposite shifts of the state differ by this share. Its
-# largest change and its largest difference in this number of random shifts are compared.
-KINK, KINK_TRIALS = 0.02, 3
+# In three dimensions: the number of random shifts of all nodes, and the share by which the changes of a result by
+# opposite shifts differ if it has a kink. Its largest change and its largest difference are compared.
+TRIALS, KINK = 3, 0.02
+# In three dimensions products of the matrix with these shifts deviate from the changes at most by this share.
+ACCURATE = 0.1
 # Nodes along the edge of a tile, by dimensions of the grid.
-TILE = (4, 3, 2)
-# Influences from beyond the reach are left out below this share.
-FAR = 1e-2
+TILE = (4, 3, 1)
+# Influences from beyond the reach are left out below this share, by dimensions of the grid. In three dimensions the
+# products alone tell whether the reach suffices.
+FAR = (1e-2, 1e-2, np.inf)
 
 # Results at each place of this rank, (m, n), of one kind after another, from a state (variables, nodes).
 Results = Callable[[np.ndarray], list[np.ndarray]]
+# A shift (variables, nodes) of the state, and the results with it and with the opposite one.
+Trial = tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]
 
 
 class SparseLinearisation:
@@ -56,7 +63,8 @@ class SparseLinearisation:
     Unknowns are ordered by `flat`: variables one after another. `variables`: the number of variables. Each rank finds
     the rows of its own nodes. Collective.
 
-    Raises HiresxError where SciPy is missing, and for a flow in which results depend on nodes far away."""
+    Raises HiresxError where SciPy is missing, and for a flow in which results depend on nodes far away. In
+    three dimensions this is a flow whose differences in random directions are not near products with the matrix."""
 
     def __init__(self, flow: SteadyFlow, x: Vector, wanted: Sequence[str]):
         self._flow, self._system, self._solver = flow, flow.system, flow.simulation.solver
@@ -123,11 +131,12 @@ class SparseLinearisation:
         )
 
     def _outflows(self) -> np.ndarray:
-        """The nodes of all ranks on outflows, of which each takes means over its face."""
+        """The nodes of all ranks on outflows, of which each takes means over its face. In three dimensions there are
+        none: a mean over a face depends little on one node."""
         faces = [
             condition.state.interior(self._numbers[n])[slices(condition.patch.range)].ravel()
             for condition in self._solver.conditions
-            if condition.patch.condition.kernel == "outflow"
+            if condition.patch.condition.kernel == "outflow" and self._dimension < 3
             for n, state in enumerate(self._solver.states)
             if state is condition.state
         ]
@@ -219,11 +228,45 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. The derivatives are central differences. In three dimensions they are one-sided
-        differences, which need half as many evaluations, except for groups with a node that influences a result with a
-        kink."""
-        depends = self._dependencies(results, at, np.concatenate(places))
-        unshifted, of_kinks = self._influences_of_kinks(results, at, depends)
+        nodes of each result; the first results are the residual. Raises HiresxError where the residual depends on
+        distant nodes."""
+        unshifted, random, off = results(at), np.random.default_rng(0), np.inf
+        count = TRIALS if self._dimension == 3 else 0
+        shifts = [SHIFT * self._scales[:, None] * random.uniform(-1, 1, at.shape) for _ in range(count)]
+        trials = [(shift, results(at + shift), results(at - shift)) for shift in shifts]
+        for reach in REACHES[self._dimension - 1]:
+            depends, lost = self._dependencies(results, at, np.concatenate(places), reach)
+            if lost:
+                continue
+            central = self._influences_of_kinks(depends, unshifted, trials)
+            found = self._differences(results, at, places, unshifted, depends, central)
+            off = self._deviation(found[0], trials)
+            if off <= ACCURATE:
+                return found
+        what = (
+            f"the residual at {lost} nodes depends on nodes more than {reach} steps away"
+            if lost
+            else f"the matrix of the linearised flow deviates by {off:.2g} from differences in random directions"
+        )
+        raise HiresxError(
+            f"{what}: the adjoint method does not take conditions that couple distant nodes, other than outflows and "
+            "the vortex of a far field",
+            "leave out --adjoint",
+        )
+
+    def _differences(
+        self,
+        results: Results,
+        at: np.ndarray,
+        places: Sequence[np.ndarray],
+        unshifted: list[np.ndarray],
+        depends: Any,
+        central: np.ndarray,
+    ) -> list[Any]:
+        """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
+        nodes of each result. `unshifted`: the results at that state. `depends` (results, nodes): see `_dependencies`.
+        `central` (nodes,): true for nodes whose groups have central differences. Other groups have one-sided
+        differences, which need half as many evaluations."""
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
@@ -234,18 +277,18 @@ class SparseLinearisation:
             return results(state)
 
         sets = self._shifted_together(at)
-        for group, cause in self._groups(depends, of_kinks):
-            central = bool(of_kinks[group].any())
+        for group, cause in self._groups(depends, central):
+            both = bool(central[group].any())
             for shifted in sets:
                 after = results_at_shift(shifted, group, SHIFT)
-                before = results_at_shift(shifted, group, -SHIFT) if central else unshifted
+                before = results_at_shift(shifted, group, -SHIFT) if both else unshifted
                 for kind, (above, below) in enumerate(zip(after, before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]
                     changed = np.flatnonzero(here >= 0)
                     counts[kind] = len(above)
                     for n, change in enumerate((above - below)[:, changed]):
                         variable = n if kind == 0 and n in shifted else shifted[0]
-                        slope = change / (SHIFT * self._scales[variable] * (2 if central else 1))
+                        slope = change / (SHIFT * self._scales[variable] * (2 if both else 1))
                         entries[kind].append((slope, n * len(here) + changed, variable * nodes + here[changed]))
         found = []
         for kind, of_kind in enumerate(entries):
@@ -265,23 +308,30 @@ class SparseLinearisation:
             return [(variable,) for variable in range(len(at))]
         return [(0, across), *((variable,) for variable in range(1, len(at)) if variable != across)]
 
-    def _influences_of_kinks(
-        self, results: Results, at: np.ndarray, depends: Any
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the results at the state `at`, and which nodes (nodes,) influence a result of any rank that has a kink
-        there. Examples are nodes where a no-slip wall meets the far field. All nodes count in plane flow."""
-        unshifted, random = results(at), np.random.default_rng(0)
+    def _influences_of_kinks(self, depends: Any, unshifted: list[np.ndarray], trials: Sequence[Trial]) -> np.ndarray:
+        """Return which nodes (nodes,) influence a result of any rank that has a kink at the state where the results are
+        `unshifted`. Examples are nodes where a no-slip wall meets the far field. All nodes count in plane flow."""
         if self._dimension < 3:
-            return unshifted, np.ones(at.shape[1], bool)
+            return np.ones(depends.shape[1], bool)
         slopes, jumps = np.zeros((2, depends.shape[0]))
-        for _ in range(KINK_TRIALS):
-            shift = SHIFT * self._scales[:, None] * random.uniform(-1, 1, at.shape)
-            beside = list(zip(results(at + shift), results(at - shift), unshifted, strict=True))
+        for _, after, before in trials:
+            beside = list(zip(after, before, unshifted, strict=True))
             slope = np.concatenate([np.abs(a - b).max(axis=0) for a, b, _ in beside])
             jump = np.concatenate([np.abs(a + b - 2 * c).max(axis=0) for a, b, c in beside])
             slopes, jumps = np.maximum(slopes, slope), np.maximum(jumps, jump)
         found: np.ndarray = self._comm.sum(depends.T @ (jumps > KINK * slopes).astype(float)) > 0
-        return unshifted, found
+        return found
+
+    def _deviation(self, matrix: Any, trials: Sequence[Trial]) -> float:
+        """Return the largest relative deviation of a product of the `matrix` df/dx of all ranks with the shift of one
+        of the `trials` from the difference along this shift."""
+        squares = []
+        for shift, (after, *_), (before, *_) in trials:
+            change = (after - before).ravel() / 2
+            left = matrix @ shift.ravel() - change
+            squares.append((left @ left, change @ change))
+        off, size = self._comm.sum(np.ravel(squares)).reshape(-1, 2).T
+        return float(np.sqrt(off / np.maximum(size, np.finfo(float).tiny)).max(initial=0.0))
 
     def _groups(self, depends: Any, first: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield groups of nodes of which no two influence the same result of any rank, with the node that influences
@@ -291,9 +341,10 @@ class SparseLinearisation:
         for group, cause in groups(self._sparse.vstack(of_ranks), first):
             yield group, cause[begin : begin + depends.shape[0]]
 
-    def _dependencies(self, results: Results, at: np.ndarray, places: np.ndarray) -> Any:
+    def _dependencies(self, results: Results, at: np.ndarray, places: np.ndarray, reach: int) -> tuple[Any, int]:
         """Return on which nodes each of this rank's results, at the nodes `places`, depends, as a sparse matrix
-        (results, nodes). Raises HiresxError where these are not near, nor on the same outflow."""
+        (results, nodes). Nodes are at most `reach` steps away or on the same outflow. The second number is how many
+        results of all ranks depend on others."""
         before, random = results(at), np.random.default_rng(0)
         scales = [self._comm.max(np.abs(own).max(axis=1, initial=0.0)) for own in before]
         scales[0] = self._scales
@@ -314,23 +365,16 @@ class SparseLinearisation:
         counts, members = COUNTS[self._dimension - 1], self._near.members
         on_tiles: list[tuple[np.ndarray, np.ndarray]] = []
         on_nodes: list[tuple[np.ndarray, np.ndarray]] = []
-        for reach in REACHES[self._dimension - 1]:
-            on_tiles, lost = [], 0
-            for group, cause in self._near.distant_groups(reach):
-                change = changes(np.concatenate([members[tile] for tile in group]))
-                row = np.flatnonzero(change > counts)
-                column = cause[places[row]]
-                lost += int((change[row[column < 0]] > FAR).sum())
-                on_tiles.append((row[column >= 0], column[column >= 0]))
-            (lost,) = self._comm.sum([lost])
-            if not lost:
-                break
-        else:
-            raise HiresxError(
-                f"the residual at {lost} nodes depends on nodes more than {reach} steps away: the adjoint method does "
-                "not take conditions that couple distant nodes, other than outflows and the vortex of a far field",
-                "leave out --adjoint",
-            )
+        lost = 0
+        for group, cause in self._near.distant_groups(reach):
+            change = changes(np.concatenate([members[tile] for tile in group]))
+            row = np.flatnonzero(change > counts)
+            column = cause[places[row]]
+            lost += int((change[row[column < 0]] > FAR[self._dimension - 1]).sum())
+            on_tiles.append((row[column >= 0], column[column >= 0]))
+        (lost,) = self._comm.sum([lost])
+        if lost or TILE[self._dimension - 1] == 1:
+            return matrix(on_tiles, len(members)), lost
         for group, cause in self._groups(matrix(on_tiles, len(members))):
             for n in range(max(len(members[tile]) for tile in group)):
                 shifted = {int(tile): members[tile][n] for tile in group if len(members[tile]) > n}
@@ -338,7 +382,7 @@ class SparseLinearisation:
                     (changes(np.array(list(shifted.values()))) > counts) & np.isin(cause, list(shifted))
                 )
                 on_nodes.append((row, np.array([shifted[tile] for tile in cause[row]], int)))
-        return matrix(on_nodes, at.shape[1])
+        return matrix(on_nodes, at.shape[1]), lost
 
 
 def _table(pairs: np.ndarray, nodes: int) -> np.ndarray:

@@ -40,8 +40,10 @@ ROUGHLY, DROP = 1e-2, 1e-11
 # Calls of GMRES, and how many in a row may gain little. Below the last number, a residual is round-off if it does not
 # fall by half, and is left twice as large as by the estimate of the linear solver.
 CALLS, IDLE, SMALL = 60, 4, 1e-8
-# A multiple of an update is taken where it differs from 1 by more than this.
+# Multiples of updates are added where they change the residual by more than this share of the change by the last one.
 WORTH = 0.1
+# So many updates are kept, each if more than this share of its change of the residual is not one by the others.
+KEPT, INDEPENDENT = 20, 1e-3
 # What a step changes of the residual is round-off below this share of the state.
 ROUND_OFF = 1e-14
 # Above this the equations are not solved.
@@ -74,6 +76,8 @@ class TangentSolver:
         self._system = flow.system
         self._x = flow.state()
         self._value, self._right, self._update, self._before = (self._system.vector() for _ in range(4))
+        # Updates of y, and the orthonormal changes of the residual r(y) that they make, with the opposite sign.
+        self._kept: list[tuple[Vector, Vector]] = []
         self._prepare()
 
     @property
@@ -105,6 +109,7 @@ class TangentSolver:
         the derivative of the flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does
         not converge."""
         system = self._system
+        self._kept.clear()
         first = step or _power_of_two(LARGEST * abs(parameter.value) or STEP)
         differences = Differences(self._family, self._flow, parameter, first, self._extended)
         y, left, products = differences.vector(), 1.0, 0
@@ -182,20 +187,37 @@ class TangentSolver:
         return left, products
 
     def _correct(self, differences: "Differences", y: Vector) -> float:
-        """Add to y the multiple of the update that makes the residual least; the update becomes this multiple. Returns
-        the residual. Where one mode is what the linear solver does not see, such as at a node where the scheme has a
-        kink, the multiple is far from 1."""
-        system, before = self._system, self._before
+        """Add to y the update and those multiples of it and of earlier updates that make the residual least; the update
+        becomes their sum. Returns the residual. Where the linear solver does not see some modes, such as at nodes where
+        the scheme has a kink, other updates than its own lower the residual. Source: GMRESR, H. A. van der Vorst & C.
+        Vuik, Numerical Linear Algebra with Applications 1 (1994) 369."""
+        system, before, kept = self._system, self._before, self._kept
         system.copy(self._right, before)
         differences.add(1.0, self._update, y)
         after = self._tangent_residual(differences, y)
         system.combine(-1.0, self._right, 1.0, before)
-        change = system.dot(before, before)
-        more = system.dot(before, self._right) / change if change > 0 else 0.0
-        if abs(more) > WORTH:
-            differences.add(more, self._update, y)
-            system.scale(1 + more, self._update)
+        change = size = system.norm(before)
+        if not change > 0:
+            return after
+        along = system.vector()
+        system.copy(self._update, along)
+        for direction, its_change in kept:
+            weight = -system.dot(before, its_change)
+            system.axpy(weight, its_change, before)
+            system.axpy(weight, direction, along)
+            size = system.norm(before)
+        if size > INDEPENDENT * change:
+            changed = system.vector()
+            system.combine(1 / size, before, 0.0, changed)
+            system.scale(1 / size, along)
+            kept.append((along, changed))
+        more = [system.dot(self._right, its_change) for _, its_change in kept]
+        if math.hypot(*more) > WORTH * change:
+            for weight, (direction, _) in zip(more, kept, strict=True):
+                differences.add(weight, direction, y)
+                system.axpy(weight, direction, self._update)
             after = self._tangent_residual(differences, y)
+        del kept[:-KEPT]
         return after
 
 

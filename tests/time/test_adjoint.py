@@ -382,6 +382,20 @@ def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
         SparseLinearisation(bump, bump.state(), BUMP_FORCES)
 
 
+def test_a_matrix_that_misses_dependences_is_not_taken(duct, monkeypatch):
+    """In three dimensions, where the reach is too small. The next one is taken, if there is one."""
+    family = CaseFamily(duct, (), {"grid.n": [9, 7, 7], "grid.upper": [2.0, 1.0, 1.0]})
+    flow = SteadyFlow(family.case(), "cpu", world())
+    found = []
+    for reaches in ((4,), (1, 4)):
+        monkeypatch.setattr(jacobian, "REACHES", (*jacobian.REACHES[:2], reaches))
+        found.append(SparseLinearisation(flow, flow.state(), FLOOR).jacobian)
+    assert abs(found[0] - found[1]).max() == 0.0
+    monkeypatch.setattr(jacobian, "REACHES", (*jacobian.REACHES[:2], (1,)))
+    with pytest.raises(HiresxError, match=r"the matrix of the linearised flow deviates by 0\.\d+ from differences"):
+        SparseLinearisation(flow, flow.state(), FLOOR)
+
+
 def test_numbers_other_than_forces_are_refused_before_the_flow_is_computed(duct, monkeypatch):
     monkeypatch.setattr(SteadyFlow, "converge", None)
     with pytest.raises(

@@ -310,14 +310,13 @@ def test_the_preconditioner_has_the_largest_cfl_number_that_was_solved(duct, mon
     assert found == pytest.approx([flow.case.implicit.largest_cfl, 20.0])
 
 
-@pytest.mark.parametrize("share", [0.3, 1.02, -2.0])
-def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
-    """Of a linear residual, along an update that is so much of the solution's distance; one within a tenth is taken as
-    it is."""
-    rng, system = np.random.default_rng(2), OnArrays()
-    matrix, right, start = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
+def _linear(rng):
+    """A solver of three linear equations, their differences, and the first approximation of their solution."""
+    system, matrix, right, start = OnArrays(), rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
 
     class Linear:
+        solution = np.linalg.solve(matrix, right)
+
         def residual(self, x, y, into):
             into.arrays[0][:] = right - matrix @ y.arrays[0]
 
@@ -325,14 +324,35 @@ def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
             system.axpy(a, update, y)
 
     tangent = TangentSolver.__new__(TangentSolver)
-    tangent._system, tangent._x = system, system.vector()
-    tangent._right, tangent._before, y = system.of(right - matrix @ start), system.vector(), system.of(start)
-    tangent._update = system.of(share * (np.linalg.solve(matrix, right) - start))
-    left = tangent._correct(Linear(), y)
+    tangent._system, tangent._x, tangent._kept = system, system.vector(), []
+    tangent._right, tangent._before = system.of(right - matrix @ start), system.vector()
+    return tangent, Linear(), system.of(start)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.02, -2.0])
+def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
+    """Of a linear residual, along an update that is so much of the solution's distance; one within a tenth is taken as
+    it is."""
+    tangent, linear, y = _linear(np.random.default_rng(2))
+    start, size = y.arrays[0].copy(), tangent._system.norm(tangent._right)
+    tangent._update = tangent._system.of(share * (linear.solution - start))
+    left = tangent._correct(linear, y)
     np.testing.assert_allclose(y.arrays[0] - tangent._update.arrays[0], start, rtol=0, atol=1e-13)
-    assert left == pytest.approx(np.linalg.norm(right - matrix @ y.arrays[0]), rel=1e-9, abs=1e-13)
-    nothing = 0.02 * np.linalg.norm(right - matrix @ start) if share == 1.02 else 0.0
-    assert left == pytest.approx(nothing, rel=1e-9, abs=1e-12)
+    assert left == pytest.approx(tangent._tangent_residual(linear, y), rel=1e-9, abs=1e-13)
+    assert left == pytest.approx(0.02 * size if share == 1.02 else 0.0, rel=1e-9, abs=1e-12)
+
+
+def test_corrections_go_along_earlier_updates_too():
+    """Three updates in any directions solve three equations. A fourth one changes nothing."""
+    rng = np.random.default_rng(3)
+    tangent, linear, y = _linear(rng)
+    for count in (1, 2, 3, 3):
+        before = y.arrays[0].copy()
+        tangent._update = tangent._system.of(rng.normal(size=3))
+        left = tangent._correct(linear, y)
+        np.testing.assert_allclose(y.arrays[0] - tangent._update.arrays[0], before, rtol=0, atol=1e-12)
+        assert len(tangent._kept) == count and (left > 1e-6) == (count < 3)
+    assert left < 1e-12
 
 
 @pytest.mark.parametrize(("estimate", "products"), [(0.6, 13), (0.2, 1)])
