@@ -151,10 +151,8 @@ def test_a_step_leaves_a_quarter_of_g():
 
 @pytest.mark.slow
 def test_the_plate_is_turbulent_and_goes_on_from_a_checkpoint(tmp_path):
-    """By eight orders on a coarser grid than the preset's, and the same numbers from a checkpoint on. With the outflow
-    of the case, which is stiffer, the residual falls as far only in 99 steps."""
+    """By eight orders on a coarser grid than the preset's, and the same numbers from a checkpoint on."""
     given = ["grid.n=[35,25,1]", "grid.first_spacing=8e-6", "grid.leading_edge_spacing=1.6e-2", "implicit.drop=1e8"]
-    given.append("boundary.1.relaxation=0.127")
     through = Simulation(load("flat-plate-sa", "sst", overrides=given), "cpu", out=tmp_path / "through")
     report = through.run(progress=False)["implicit"]
     assert report["drop"] > 1e8 and through.step_count < 40
@@ -166,7 +164,7 @@ def test_the_plate_is_turbulent_and_goes_on_from_a_checkpoint(tmp_path):
         np.testing.assert_array_equal(rest.blocks[0].state(name), through.blocks[0].state(name))
     friction = through.case.function("friction")
     found = friction(through, **through.case.arguments(friction))
-    assert found["cf"] == pytest.approx(0.0022993, rel=1e-3)  # of this grid; 0.0027 of fine ones
+    assert found["cf"] == pytest.approx(0.0023226, rel=1e-3)  # of this grid; 0.0027 of fine ones
 
 
 @pytest.mark.slow
