@@ -13,7 +13,7 @@ from hiresx.decomposition.nodes_behind import CLOSED, Ends, NodesBehind, divided
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.tile_ghosts import TileGhosts, first_places, over_boxes, strides_of
-from hiresx.grid.blocks import Range, intersection, ranges_of, whole_box
+from hiresx.grid.blocks import Range, intersection, ranges_of
 from hiresx.grid.patched import WIDTH
 
 
@@ -69,8 +69,7 @@ def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -
     divided, spaces = {}, dict[tuple[int, int], list[tuple[tuple[int, int], NodesBehind]]]()
     for level, base in sorted({*zip((ghosts.level - 1).tolist(), ghosts.base.tolist(), strict=True)}):
         divided[level, base] = _divided_ghosts(ghosts, levels, level, base, halo)
-        space = levels.spaces[level, base]
-        for nodes in (NodesBehind(whole_box(space.size), base), *space.behind):
+        for nodes in levels.spaces[level, base].nodes(base):
             spaces.setdefault((level, nodes.block), []).append(((level, base), nodes))
     of_part, own_lines, widths, of_ghosts, reached, turns, corners = [], [], [], [], [], [], []
     numbers: dict[Line, int] = {}

@@ -57,6 +57,10 @@ class Space:
     wrapped: tuple[Wrap | None, ...]
     behind: tuple[NodesBehind, ...] = ()
 
+    def nodes(self, base: int) -> tuple[NodesBehind, ...]:
+        """Return the nodes of the block itself, whose number is `base`, and then those behind its connected faces."""
+        return (NodesBehind(whole_box(self.size), base), *self.behind)
+
 
 @dataclass(frozen=True)
 class Levels:

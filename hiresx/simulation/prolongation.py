@@ -18,13 +18,13 @@ from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece, sizes
 from hiresx.decomposition.levels import Levels, Space, Tile, part_on_level, stencils
-from hiresx.decomposition.nodes_behind import Ends, NodesBehind, divided_by_stencils, usable
+from hiresx.decomposition.nodes_behind import Ends, divided_by_stencils, usable
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
 from hiresx.exchange.device_lists import lists_on_device
-from hiresx.grid.blocks import Range, common_boxes, intersection, slices, whole_box
+from hiresx.grid.blocks import Range, common_boxes, intersection, slices
 from hiresx.grid.cutting import within
 from hiresx.grid.motions import IntMatrix
 from hiresx.grid.patched import WIDTH
@@ -101,7 +101,7 @@ def _prolong(
     for window in windows:
         rank = parts[window.place].rank
         array = next(turn) if rank == comm.rank else None
-        for nodes in (NodesBehind(whole_box(window.space.size), window.base), *window.space.behind):
+        for nodes in window.space.nodes(window.base):
             shared = intersection(nodes.box, window.box)
             if shared is None:
                 continue
