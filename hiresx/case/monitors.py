@@ -180,10 +180,10 @@ class Force(SampledTable, Place):
     dimensions it is per unit length along z. The force is in rho_ref c_ref^2 L^2, the heat flow in rho_ref c_ref^3 L^2.
     In axisymmetric flow force_y is the sum of the radial components, force_z the sum of the components along the swirl,
     and torque the moment of the latter about the axis, in rho_ref c_ref^2 L^3. The area of a `range` ends at its last
-    nodes. An exception is a range up to the last node of a block that continues in another block one step further: half
-    of that step counts as well, so the area depends on where blocks meet. With levels of refinement, friction and heat
-    flux at a place are those of the finest level there. Where a level ends, they differ by truncation error from the
-    fluxes of [conservation].
+    nodes. An exception is a range up to the last node of a block that continues in another block one spacing further:
+    half of that spacing counts as well, so the area depends on where blocks meet. With levels of refinement, friction
+    and heat flux at a place are those of the finest level there. Where a level ends, they differ by truncation error
+    from the fluxes of [conservation].
     """
 
     name: Name = Field(description="name of the history")

@@ -138,7 +138,7 @@ class ConnectionEnds:
 
     def _images(self, c: Connection, there: Integers) -> Reals:
         """Return the coordinates (3, ...) of the nodes of the donor of `c` with the indexes `there` (3, ...), moved by
-        the connection. Nodes one step outside the donor are those of the block behind it, and NaN without one."""
+        the connection. Nodes one spacing outside the donor are those of the block behind it, and NaN without one."""
         donor = self.blocks[c.donor]
         size = np.reshape(donor.size, (3, *[1] * (there.ndim - 1)))
         inside = ((there >= 0) & (there < size)).all(axis=0)

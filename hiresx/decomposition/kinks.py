@@ -20,8 +20,8 @@ Kink = tuple[int, int, int]
 def find_kinks(whole: "Decomposition") -> set[Kink]:
     """Return the kinks of the grid, where the slope of grid lines along an index direction is discontinuous because a
     boundary of the grid has an edge there. A kink is a tuple (block, direction, node). It applies to all grid lines of
-    the block in this direction, and is continued across connections into other blocks. Kinks one step beyond the end of
-    a block are included. `whole`: the blocks, not divided among ranks."""
+    the block in this direction, and is continued across connections into other blocks. Kinks one spacing beyond the end
+    of a block are included. `whole`: the blocks, not divided among ranks."""
     found: set[Kink] = set()
     for patch in whole.patches:
         d = direction(patch.face)

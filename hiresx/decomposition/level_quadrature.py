@@ -139,7 +139,7 @@ def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Ran
     """Return the cells of the next coarser level that `level` covers completely in block number `base` of the unrefined
     grid, as boxes. `level`: 1 or more. `levels`: all levels of the grid. A cell is the box between a node and the next
     node along each direction, and has the indexes of the former. It is covered if the finer level has all nodes on its
-    edges and inside it. In a block that is connected with itself, one step from its last node, there is also a cell
+    edges and inside it. In a block that is connected with itself, one spacing from its last node, there is also a cell
     behind the last node.
 
     The set of cells is divided into boxes in several ways, one for each order of the directions along which boxes are

@@ -251,8 +251,8 @@ def _finer_size(coarse: Decomposition, b: int) -> tuple[int, int, int]:
             # face.
             if found and not (straight and (face == low or _connected(coarse, b, face))):
                 raise HiresxError(
-                    f"refine: face {face} of block '{coarse.blocks[b].name}' is joined one step from its last nodes, "
-                    "in a way in which it is not known whose the nodes halfway are",
+                    f"refine: face {face} of block '{coarse.blocks[b].name}' is joined one spacing from its last "
+                    "nodes, in a way in which it is not known whose the nodes halfway are",
                     "join such blocks in the sense of their indexes, over the whole of one's upper face (imax, jmax, "
                     "kmax), or let blocks share their end nodes",
                 )
@@ -327,7 +327,7 @@ def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> t
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
     """Return whether a level of refinement may end at a connection. If not, a refined box at the connection must
     continue on the other side. A level may end only where a block is connected with itself, as at the two ends of an
-    O-grid, by one step from its last node to its first, without rotation and with indexes in the same directions.
+    O-grid, by one spacing from its last node to its first, without rotation and with indexes in the same directions.
     `blocks`: the blocks of the level, refined completely."""
     joins_itself = connection.block == connection.donor
     plain = connection.matrix == IDENTITY and connection.rotation is None  # indexes in the same directions

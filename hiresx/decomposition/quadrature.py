@@ -19,7 +19,7 @@ from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_r
 from hiresx.grid.connections import Connection
 
 # Kinds of ends of a grid line: a no-slip wall, another physical face, a node that the neighbour also has, or the
-# neighbour's first node one step further.
+# neighbour's first node one spacing further.
 NO_SLIP, PHYSICAL, SHARED, BESIDE = range(4)
 # Gregory's coefficients of the forward differences of order 1 to 5 at the lower end; order 0 is the trapezoidal rule.
 _GREGORY = (-1 / 2, 1 / 12, -1 / 24, 19 / 720, -3 / 160, 863 / 60480)
@@ -54,8 +54,8 @@ def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
 def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False, even: Collection[int] = ()) -> np.ndarray:
     """Return, for every node of a face of block number `b`, what lies behind the face, as far as quadrature weights
     depend on it: NO_SLIP (a no-slip wall), PHYSICAL (another boundary), SHARED (a block that contains the same node) or
-    BESIDE (a block whose nodes begin one step further). The result is an array [k, j, i] without the axis normal to the
-    face. `kept`: whether no-slip walls are distinguished from other boundaries. `even`: numbers of boundary patches
+    BESIDE (a block whose nodes begin one spacing further). The result is an array [k, j, i] without the axis normal to
+    the face. `kept`: whether no-slip walls are distinguished from other boundaries. `even`: numbers of boundary patches
     whose nodes count as SHARED. `decomposition`: the blocks, not divided among ranks."""
     block = decomposition.blocks[b]
     across = directions_along(face)

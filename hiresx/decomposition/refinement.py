@@ -162,14 +162,14 @@ def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list
     three ascending lists, along i, j and k. A tile has the nodes from one entry of a list up to the next entry, which
     does not belong to it. The last entry is the end of the last tile. `grids`: for each level the blocks if they were
     refined completely. `table`: the table [refine] of the case. Raises HiresxError for a direction of
-    `refine.symmetric` along which a block continues one step behind its last nodes, since its levels cannot be
+    `refine.symmetric` along which a block continues one spacing behind its last nodes, since its levels cannot be
     symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]
         if along in table.symmetric and layout_of(c, coarse.blocks) == "offset":
             raise HiresxError(
-                f"refine.symmetric: block '{coarse.blocks[c.block].name}' continues along {along} one step from its "
+                f"refine.symmetric: block '{coarse.blocks[c.block].name}' continues along {along} one spacing from its "
                 "last nodes, so its levels are not symmetric to its middle",
                 f"leave {along} out",
             )

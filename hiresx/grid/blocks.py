@@ -74,8 +74,8 @@ def whole_faces(block: "Block", *faces: str) -> tuple[tuple[str, Range], ...]:
 
 
 def one_inside(face: str, range_: Range) -> Range:
-    """Return the half-open node ranges of the layer of nodes next to a face, one step inside the block. `range_`: the
-    half-open ranges (i, j, k) of nodes on `face`."""
+    """Return the half-open node ranges of the layer of nodes next to a face, one spacing inside the block. `range_`:
+    the half-open ranges (i, j, k) of nodes on `face`."""
     d = direction(face)
     return triple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
 

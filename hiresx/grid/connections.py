@@ -141,7 +141,7 @@ class Touching:
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
         if self.other_face is None:
             return f"{own} lies inside block '{blocks[self.other].name}' ({where})"
-        lies = "lies one step from" if self.one_step else "lies on"
+        lies = "lies one spacing from" if self.one_step else "lies on"
         return f"{own} {lies} face {self.other_face} of block '{blocks[self.other].name}' ({where}), not joined to it"
 
     @property

@@ -63,7 +63,7 @@ class ConnectionTable(Table):
     )
     layout: Literal["shared", "offset", "patched"] = Field(
         "shared",
-        description="shared: both sides contain the nodes of the face. offset: the donor's nodes begin one step"
+        description="shared: both sides contain the nodes of the face. offset: the donor's nodes begin one spacing"
         " behind them. patched: each side has its own nodes, and ghosts are interpolated (a patched"
         " interface)",
     )
@@ -367,7 +367,7 @@ def _table_of(c: Connection, blocks: Sequence[Block], mutual: bool) -> dict[str,
     if layout not in LAYOUTS:
         raise HiresxError(
             f"the connection of block '{block.name}', face {c.face}, to block '{donor.name}' begins inside the donor",
-            "write grids whose blocks share the nodes of their faces or lie one step apart",
+            "write grids whose blocks share the nodes of their faces or lie one spacing apart",
         )
     return {
         "block": block.name,

@@ -77,7 +77,7 @@ def _check(blocks: Sequence[Block], c: Connection) -> ConnectionCheck:
     layout = layout_of(c, blocks)
     if layout is None:
         raise HiresxError(
-            f"{where}: the first ghost nodes are neither on face {c.donor_face} of the donor nor one step behind it",
+            f"{where}: the first ghost nodes are neither on face {c.donor_face} of the donor nor one spacing behind it",
             "correct the connection: its ghosts begin with the donor's nodes beside the face",
         )
     if not _keeps_plane(blocks[c.block], c.motion):
@@ -281,7 +281,7 @@ def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
 def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:
     """Return the number of nodes of connection `c` that do not match the donor's nodes, and the sum of their distances.
     Both are smallest for the right one of several possible orientations. `layout`: "shared" if the nodes must coincide,
-    "offset" if the donor's nodes lie one step beyond the face."""
+    "offset" if the donor's nodes lie one spacing beyond the face."""
     if layout == "shared":
         gap, bad = _gaps(blocks, c)
         return int(bad.sum()), float(gap.sum())

@@ -113,7 +113,7 @@ def _meeting(grid: Grid, contact: Touching) -> dict[str, Any]:
         "other": grid.blocks[contact.other].name,
         "face of it": contact.other_face or "inside",
         "cells": contact.cells,
-        "how": "over it" if over else "one step apart" if contact.one_step else "on it",
+        "how": "over it" if over else "one spacing apart" if contact.one_step else "on it",
     }
 
 

@@ -78,9 +78,9 @@ def join(
 ) -> Connection:
     """Return the connection of two rectangles of face nodes. `own`, `donor`: the two rectangles, each as (block number,
     face, half-open index ranges). `matrix`: the signed permutation from indexes of the block to indexes of the donor.
-    `layout`: "shared" if both blocks contain the nodes of the face, "offset" if the donor's nodes lie one step beyond
-    them. `motion`: the rigid motion that moves nodes of the donor to those of the block. Raises HiresxError if `matrix`
-    does not fit the two faces or their numbers of nodes. `where`: the beginning of the error message."""
+    `layout`: "shared" if both blocks contain the nodes of the face, "offset" if the donor's nodes lie one spacing
+    beyond them. `motion`: the rigid motion that moves nodes of the donor to those of the block. Raises HiresxError if
+    `matrix` does not fit the two faces or their numbers of nodes. `where`: the beginning of the error message."""
     b, face, range_ = own
     p, donor_face, donor_range = donor
     d, e = direction(face), direction(donor_face)
@@ -117,8 +117,8 @@ def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
 
 def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
     """Return the layout of a connection: "shared" if both blocks contain the nodes of the face, "offset" if the donor's
-    nodes begin one step beyond them, and None if the ghosts begin elsewhere in the donor. `blocks`: the blocks of the
-    grid."""
+    nodes begin one spacing beyond them, and None if the ghosts begin elsewhere in the donor. `blocks`: the blocks of
+    the grid."""
     e = connection.donor_direction
     lowest = np.array([[lo] for lo, _ in connection.range])
     at_face = int(connection.donors(lowest)[e, 0])
@@ -129,7 +129,7 @@ def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
 
 def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
     """Return the half-open index ranges of the nodes on the donor's face that coincide with the nodes of a connection
-    (layout "shared") or lie one step beyond them (layout "offset"). `blocks`: the blocks of the grid."""
+    (layout "shared") or lie one spacing beyond them (layout "offset"). `blocks`: the blocks of the grid."""
     corners = np.stack(_ends(connection.range), axis=1)
     image = connection.donors(corners)
     range_ = [(int(a.min()), int(a.max()) + 1) for a in image]

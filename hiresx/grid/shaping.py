@@ -68,7 +68,7 @@ def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
         for d in grid.blocks[c.block].active:
             e = next(e for e in range(3) if c.matrix[e][d])
             join((c.block, d), (c.donor, e))
-            # if nodes are one step apart, every second nodes are not two steps apart
+            # if nodes are one spacing apart, every second nodes are not two spacings apart
             even = c.offset[e] % 2 == 0  # every second node coincides with such a node of the other block
             beside = even and _begins_and_ends(*c.range[d], *ends[c.block, c.face, d])
             holds = layout_of(c, grid.blocks) == "shared" if d == normal else beside
@@ -236,8 +236,8 @@ def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
 
 def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
     """Return a plane grid extruded along z over `length` with `n` nodes, and a sentence on the change. Boundary
-    conditions may make it periodic: the last node lies one step before `length`. Raises HiresxError for a grid that is
-    not plane or too large."""
+    conditions may make it periodic: the last node lies one spacing before `length`. Raises HiresxError for a grid that
+    is not plane or too large."""
     refuse(grid.points * n)
     heights = length * np.arange(n) / n
 
@@ -250,8 +250,8 @@ def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
 
 def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
     """Return a plane grid revolved about the x axis by `angle` degrees with `n` nodes, and a sentence on the change.
-    Boundary conditions may make it periodic: the last node lies one step before `angle`. Raises HiresxError for nodes
-    at y <= 0, and for a grid that is not plane or too large."""
+    Boundary conditions may make it periodic: the last node lies one spacing before `angle`. Raises HiresxError for
+    nodes at y <= 0, and for a grid that is not plane or too large."""
     for block in grid.blocks:
         y = np.asarray(block.y)
         if (y <= 0).any():

@@ -32,10 +32,10 @@ NAMES = (("inviscid", SLIP), ("wall", NO_SLIP), ("solid", NO_SLIP), ("symmetry",
 Way = Literal["patched", "closes", "one step", "over", "wall"]
 WAYS: dict[Way, tuple[str, str]] = {
     "patched": (PATCHED, 'the flow goes on by interpolation; a wall would be "slip-wall"'),
-    "closes": ("periodic", "one step apart, the last node of a ring left out: the flow goes on"),
+    "closes": ("periodic", "one spacing apart, the last node of a ring left out: the flow goes on"),
     "one step": (
         SLIP,
-        'one step apart: nothing flows through this; a [[connection]] with layout = "offset" of a connectivity file '
+        'one spacing apart: nothing flows through this; a [[connection]] with layout = "offset" of a connectivity file '
         "joins them",
     ),
     "over": (FAR, "blocks over each other are computed each by itself: nothing of one reaches the other"),

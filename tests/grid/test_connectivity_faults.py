@@ -167,7 +167,7 @@ def test_left_handed_neighbour(tmp_path):
     [
         ({"range": ((7, 8), (0, 11), (0, 9))}, "the range is not on the face"),
         ({"range": ((8, 9), (0, 12), (0, 9))}, "leaves the block of 9 x 11 x 9 nodes"),
-        ({"offset": (0, 15, 0)}, "neither on face jmax of the donor nor one step behind it"),
+        ({"offset": (0, 15, 0)}, "neither on face jmax of the donor nor one spacing behind it"),
         ({"offset": (0, 40, 0)}, r"there is no donor node \(i, j, k\) = \(0, 31, 0\)"),
         ({"offset": (1, 16, 0)}, r"there is no donor node \(i, j, k\) = \(11, 7, 0\)"),
         ({"matrix": ((0, 1, 0), (-1, 0, 0), (0, 1, 0))}, "no permutation"),

@@ -48,7 +48,7 @@ STARTS = {
     "too thin a neighbour": (
         [LEFT, box(1 + lines(0, 0.1, 13), lines(0, 1, 23))], {"slip-wall": 1, "patched": 1}, "nothing can be",
     ),
-    "one step apart": ([LEFT, box(1 + 1 / 12 + lines(0, 1, 13), lines(0, 1, 17))], {"slip-wall": 2}, "one step apart"),
+    "one spacing": ([LEFT, box(1 + 1 / 12 + lines(0, 1, 13), lines(0, 1, 17))], {"slip-wall": 2}, "one spacing apart"),
     "an embedded block": (
         [box(lines(0, 1, 33), lines(0, 1, 33)), box(lines(0.3, 0.7, 33), lines(0.3, 0.7, 33))],
         {"far-field": 4}, "blocks over each other are computed each by itself",

@@ -93,7 +93,7 @@ def test_gaps_of_nearly_a_cell(tmp_path, gap, count):
     h = 1 / 12
     right = sheet(1 + gap * h + lines(0, 1, 13), lines(0, 1, count))
     grid = grid_of(tmp_path, sheet(lines(0, 1, 13), lines(0, 1, 17)), right)
-    with pytest.raises(HiresxError, match=r"lies (on|one step from) face imin of block 'block-2'"):
+    with pytest.raises(HiresxError, match=r"lies (on|one spacing from) face imin of block 'block-2'"):
         decomposed(grid, ALL)
 
 
@@ -120,7 +120,7 @@ def test_blocks_one_step_apart(tmp_path, kind):
         decomposed(grid, ALL)
     assert ('layout = "offset"' in error.value.hint) == (kind != "patched")
     if kind != "patched":
-        assert "lies one step from face" in error.value.message
+        assert "lies one spacing from face" in error.value.message
         own, other = grid.touching[0], grid.touching[1]
         (tmp_path / "join.toml").write_text(toml.dumps({"connection": [{
             "block": "block-1", "face": own.face, "donor": "block-2", "donor_face": other.face, "layout": "offset"
@@ -140,7 +140,7 @@ def ring(n: int) -> np.ndarray:
 def test_an_o_grid_without_its_last_node(tmp_path):
     grid = grid_of(tmp_path, ring(40))
     assert [(t.face, t.other_face, t.closes) for t in grid.touching] == [("jmin", "jmax", True), ("jmax", "jmin", True)]
-    with pytest.raises(HiresxError, match=r"face jmin of block 'block-1'.* lies one step from face jmax") as error:
+    with pytest.raises(HiresxError, match=r"face jmin of block 'block-1'.* lies one spacing from face jmax") as error:
         decomposed(grid, ALL)
     assert "period = { j = [0.0, 0.0, 0.0] }" in error.value.hint
     closed = grid_of(tmp_path, ring(40), period={"j": (0.0, 0.0, 0.0)})
