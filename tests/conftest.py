@@ -93,19 +93,17 @@ def pytest_collection_modifyitems(config, items):
     """Those of slow.txt and long.txt are marked; the tests that take minutes come first, so that no worker is left with
     one of them alone at the end."""
     slow, long = listed("slow"), listed("long")
-    files, functions = set(), set()
+    files, tests = set(), set()
     for item in items:
         file = item.nodeid.partition("::")[0]
         files.add(file)
-        functions.add(item.nodeid.partition("[")[0])
+        tests.add(item.nodeid)
         if item.nodeid in slow | long:
             item.add_marker(pytest.mark.slow)
         if {item.nodeid, file} & long:
             item.add_marker(pytest.mark.long)
-    # A file is left out whole where a library that its tests need is not there, and a test has fewer parameters where
-    # data are not.
-    known = (name for name in slow | long if "::" in name and name.partition("::")[0] in files)
-    missing = sorted(name for name in known if name.partition("[")[0] not in functions)
+    # A file is left out whole where a library that its tests need is not there.
+    missing = sorted(name for name in slow | long if name.partition("::")[0] in files and name not in files | tests)
     if missing and config.args == config.getini("testpaths"):
         raise pytest.UsageError(f"slow.txt or long.txt name tests that there are not: {', '.join(missing)}")
     items.sort(key=lambda item: (item.path.name != "test_verification.py", WORKERS > 1 and item.path.parts))

@@ -91,15 +91,14 @@ def test_cuts_through_the_end_of_a_c_cut(seed):
 @pytest.mark.slow
 def test_the_free_stream_stays_on_any_arrangement():
     case, whole, _ = reference("free stream, viscous")
-    for seed in range(3):
-        new = turn_blocks(case, whole, 12, np.random.default_rng(seed))
-        solver = Solver(new.case, backend("cpu"), grid=new.grid)
-        solver.initialize()
-        before = [np.asarray(piece.array) for piece in solver.pieces()]
-        for _ in range(STEPS):
-            solver.step()
-        change = max(np.abs(np.asarray(a.array) - b).max() for a, b in zip(solver.pieces(), before, strict=True))
-        assert change <= SAME
+    new = turn_blocks(case, whole, 12, np.random.default_rng(0))
+    solver = Solver(new.case, backend("cpu"), grid=new.grid)
+    solver.initialize()
+    before = [np.asarray(piece.array) for piece in solver.pieces()]
+    for _ in range(STEPS):
+        solver.step()
+    change = max(np.abs(np.asarray(a.array) - b).max() for a, b in zip(solver.pieces(), before, strict=True))
+    assert change <= SAME
 
 
 def test_turns_are_all_right_handed_ones():

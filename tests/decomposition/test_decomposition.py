@@ -263,9 +263,17 @@ ORIENTATIONS = [
 ]
 
 
-@pytest.mark.parametrize("turn", ORIENTATIONS, ids=lambda turn: "".join(f"{row @ [1, 2, 3]:+d}" for row in turn))
-@pytest.mark.parametrize("face", FACES)
-@pytest.mark.slow
+def joined(number, face):
+    """One of the orientations behind one of the faces. CI has all orientations, each behind another face."""
+    name = "".join(f"{row @ [1, 2, 3]:+d}" for row in ORIENTATIONS[number])
+    chosen = number % len(FACES) == FACES.index(face)
+    marks = pytest.mark.slow if chosen else (pytest.mark.slow, pytest.mark.long)
+    return pytest.param(ORIENTATIONS[number], face, id=f"{face}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("turn", "face"), [joined(number, face) for face in FACES for number in range(len(ORIENTATIONS))]
+)
 def test_halo_lists_in_all_orientations(turn, face):
     """Two halves of a box with an analytic mapping, the second one turned: ghosts get the analytic values, and fluxes
     normal to the face the analytic fluxes."""

@@ -102,7 +102,7 @@ def grids(draw):
     return lattice(*lines, *([[1]] * (3 - dimensions)), periodic=periodic)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(grid=grids(), data=st.data())
 @pytest.mark.slow
 def test_every_node_once_and_parts_thick_enough(grid, data):

@@ -160,6 +160,7 @@ def couette_errors(nodes, adiabatic, skew, flux):
         *(pytest.param(flux, (0.6, 0.0), marks=pytest.mark.slow) for flux in OTHERS),
         pytest.param("steger_warming", (0.6, 0.3), marks=pytest.mark.slow),
     ],
+    ids=str,
 )
 def test_couette_flow_between_oblique_lines(flux, skew, adiabatic):
     """u, T and an even pressure, of third order and as with orthogonal lines. The order is the mean over three grids:
