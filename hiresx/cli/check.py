@@ -38,11 +38,13 @@ def check(
         case = load(name, preset or (), set_ or (), unset=unset or ())
         from hiresx.cli import check_inflow, check_levels, check_numbers, check_setup, check_walls
         from hiresx.cli.grid_checks import check_grid
+        from hiresx.decomposition.prescribed_vectors import check_turned_flow, check_turned_functions
         from hiresx.equations import equations
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
         from hiresx.rhs import fast_waves, layers
+        from hiresx.solver.initial_flow import INITIAL, initial_flow
 
         refuse_oversized(case, for_grid=CHECKING)
         derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
@@ -52,6 +54,8 @@ def check(
         interfaces = found.interfaces
         mirrors = check_walls.report(decomposition, found.extended)
         check_walls.check_wall_models(decomposition)
+        check_turned_functions(decomposition, case, {})
+        check_turned_flow(decomposition, INITIAL, lambda x, y, z: initial_flow(case)(x, y, z)[0])
         computed, refined = check_levels.computed_grid(case, found)
         watched = monitors.check(case, refined)
         setup = check_setup.setup(case, decomposition, refined, watched["probe"], points_per_wave)

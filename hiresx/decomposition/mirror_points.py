@@ -12,13 +12,20 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
-from hiresx.decomposition.oblique_walls import Wall, mirrored_places
+from hiresx.decomposition.oblique_walls import (
+    Wall,
+    mirrored_places,
+    mirroring_planes,
+    planes_of_symmetry,
+    planes_through,
+)
 from hiresx.decomposition.patched_donors import layers_behind
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.wall_edges import near_edges
-from hiresx.grid import Block
+from hiresx.grid import Block, Connection
 from hiresx.grid.blended import BlendedMap
 from hiresx.grid.blocks import FACES, direction, directions_along, layer, side, whole_box
+from hiresx.grid.connections import IDENTITY
 from hiresx.grid.patched import BEYOND, WIDTH
 
 Coordinates = Sequence[np.ndarray]
@@ -96,7 +103,7 @@ def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | G
     axes, where the mirror images of the ghosts are not nodes. `whole`: the blocks, not divided among ranks. `extended`:
     their coordinates with ghosts (`extended_coordinates`). A wall may have two entries: one for the ghosts beside its
     edges, one for all others."""
-    of_grid = _of_grid(whole)
+    of_grid, whole = _of_grid(whole), with_images(whole)
     found = mirrored_places(of_grid)
     imaged = {(of_grid.patches[wall.place].block, face) for wall in found.values() for face, _ in wall.images}
     maps, near = _Maps(whole, extended, imaged), _near_edges(of_grid, found.values())
@@ -105,6 +112,23 @@ def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | G
         for wall in found.values()
         for sources in _apart_from_edges(_find_sources(whole, extended, maps, wall), whole, maps, near)
     ]
+
+
+def with_images(whole: Decomposition) -> Decomposition:
+    """Return the decomposition in which the blocks are also connected with their own mirror images behind the planes of
+    symmetry whose ghosts are mirror images of nodes. Flow is interpolated there as in the middle of a grid that has
+    both sides of the plane. `whole`: the blocks, not divided among ranks."""
+    planes = planes_of_symmetry(whole)
+    images = []
+    for n in sorted(mirroring_planes(whole)) if planes else ():
+        patch = whole.patches[n]
+        d = direction(patch.face)
+        matrix = triple(IDENTITY[e] if e != d else triple(-m for m in IDENTITY[e]) for e in range(3))
+        offset = triple(2 * patch.range[e][0] if e == d else 0 for e in range(3))
+        for plane in planes_through(whole, patch, planes)[:1]:
+            b, motion = patch.block, (plane.translation, plane.rotation)
+            images.append(Connection(b, patch.face, patch.range, b, matrix, offset, *motion))
+    return replace(whole, connections=(*whole.connections, *images)) if images else whole
 
 
 def _near_edges(whole: Decomposition, mirroring: Iterable[Wall]) -> dict[tuple[int, str], np.ndarray]:

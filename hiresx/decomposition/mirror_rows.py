@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx.decomposition.halo_copies import flat_index
-from hiresx.decomposition.mirror_points import MirrorSources
+from hiresx.decomposition.mirror_points import MirrorSources, with_images
 from hiresx.decomposition.patched_donors import Rows, linear, share
 from hiresx.decomposition.patches import Decomposition
 from hiresx.grid.blended import lagrange_blended
@@ -23,6 +23,7 @@ def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources
     donor, xi, base, blend, turn = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "share", "turn")
     )
+    whole = with_images(whole)
     weights = np.stack([lagrange_blended(xi - base, blend)[0], linear(xi, base)])
     given: dict[int, list[_SourceNodes]] = {}
     for b in np.unique(donor):

@@ -79,7 +79,7 @@ def find_walls(whole: "Decomposition") -> tuple[Wall, ...]:
     for n, patch in enumerate(whole.patches):
         block = whole.blocks[patch.block]
         mirror = patch.condition.kernel in ("reflect", "axis")
-        if mirror and len(block.active) > 1 and not _planes_of(whole, patch, through_poles):
+        if mirror and len(block.active) > 1 and not planes_through(whole, patch, through_poles):
             found.append(_wall(block, n, patch, whole))
     made: list[Wall] = []
     of_place = {wall.place: wall for wall in found}
@@ -100,7 +100,7 @@ def find_walls(whole: "Decomposition") -> tuple[Wall, ...]:
         for wall, of_wall in zip(group, images, strict=True):
             normal, point = (None, None) if curved else (wall.normal, wall.point)
             at_edge, imaged = (
-                bool(_planes_of(whole, whole.patches[wall.place], those)) for those in (of_edges, of_images)
+                bool(planes_through(whole, whole.patches[wall.place], those)) for those in (of_edges, of_images)
             )
             mirrored = (oblique or curved) and not pieces and not at_edge and not imaged
             made.append(
@@ -254,10 +254,10 @@ def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
     is a plane of symmetry in which a pole lies (a line to which a block face has collapsed), which meets a no-slip wall
     at an edge, or which bent grid lines meet at right angles. `whole`: the blocks, not divided among ranks."""
     planes = [*_planes_through_poles(whole), *_planes_of_edges(whole), *_planes_of_images(whole)]
-    return _planes_of(whole, patch, planes)[:1]
+    return planes_through(whole, patch, planes)[:1]
 
 
-def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Motion]:
+def planes_through(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Motion]:
     """Return those of `planes` in which the nodes of a patch lie."""
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
 
@@ -270,7 +270,7 @@ def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Moti
     if patch.condition.type != MODELLED:
         return []
     met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
-    return [(other.face, plane) for other in met for plane in _planes_of(whole, other, planes)]
+    return [(other.face, plane) for other in met for plane in planes_through(whole, other, planes)]
 
 
 def _planes_through_poles(whole: "Decomposition") -> set[Motion]:
@@ -284,7 +284,7 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
     found: list[Motion] = []
     for patch in whole.patches:
         block = whole.blocks[patch.block]
-        if patch.condition.type != "symmetry" or _planes_of(whole, patch, found):
+        if patch.condition.type != "symmetry" or planes_through(whole, patch, found):
             continue
         if (symmetry := symmetry_of(block, patch)) is None:
             continue
@@ -305,12 +305,15 @@ def _planes_of_images(whole: "Decomposition") -> list[Motion]:
     The lines and their mirror images are smooth together, so the flow is that of a grid on both sides of the plane.
 
     The offset of such a line along the plane is an even function of the number of nodes from the plane, and of the
-    length of the line. The line counts as smooth if the slope of one of three polynomials vanishes: through three
+    length of the line. The line counts as smooth if the slope of one of four polynomials vanishes: through three
     nodes or `LINES` as functions of that number, and through `LINES` nodes as a function of the length. With three
-    nodes the slope of a ring of 16 nodes would be 8e-4. The length tells stretched lines best."""
+    nodes the slope of a ring of 16 nodes would be 8e-4. The length tells stretched lines best. The fourth polynomial
+    has the images of nodes by an inversion, the points d/|d|^2 for the distance d from the first node. It is exact for
+    arcs of circles, which become straight lines, with any spacing. Of the inverted point the component normal to the
+    plane is an odd function 1/x of the length, and that along the plane is a/x + b + c x^2 + ..."""
     found = []
     for plane in planes_of_symmetry(whole):
-        patches = [p for p in whole.patches if p.condition.type == "symmetry" and _planes_of(whole, p, [plane])]
+        patches = [p for p in whole.patches if p.condition.type == "symmetry" and planes_through(whole, p, [plane])]
         turned = np.array(plane.rotation)
         smooth, bent = True, False
         for patch in patches:
@@ -322,8 +325,12 @@ def _planes_of_images(whole: "Decomposition") -> list[Motion]:
             across, along = np.linalg.norm(lines - image, axis=1), lines + image
             length = np.linalg.norm(np.diff(rows, axis=0), axis=1).cumsum(axis=0)
             index = np.broadcast_to(np.arange(1.0, len(lines) + 1).reshape(-1, 1, 1, 1), length.shape)
-            with np.errstate(invalid="ignore"):  # lines in a pole have no length
+            with np.errstate(invalid="ignore", divide="ignore"):  # lines in a pole have no length
                 slopes = [_slope(along, x) for x in (index[:3], index[:LINES], (length / length[0])[:LINES])]
+                inverse = (lines**2).sum(axis=1) / across
+                inverse /= inverse[0]
+                scale = inverse * across[0] / across
+                slopes.append(_slope(along * scale[:, None], inverse[: LINES - 1]))
             slope = np.fmin.reduce(slopes)
             smooth = smooth and bool((slope <= NORMAL * across[0]).all())
             bent = bent or bool((np.linalg.norm(along, axis=1) > NORMAL * across)[:halo].any())
@@ -348,7 +355,7 @@ def planes_of_symmetry(whole: "Decomposition") -> list[Motion]:
     Patches in no plane, or in more than one, are left out. `whole`: the blocks, not divided among ranks."""
     found: list[Motion] = []
     for patch in whole.patches:
-        if patch.condition.type == "symmetry" and not _planes_of(whole, patch, found):
+        if patch.condition.type == "symmetry" and not planes_through(whole, patch, found):
             symmetry = symmetry_of(whole.blocks[patch.block], patch)
             found += [] if symmetry is None else [symmetry[1]]
     return found

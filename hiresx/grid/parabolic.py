@@ -103,7 +103,10 @@ def _line(spec: Counted, section: Outline) -> tuple[np.ndarray, np.ndarray]:
     risen = t**4 * (2.5 - 3 * np.abs(t) + t * t)
     on = half * (first * t + (last - first) * np.sign(t) * risen)
     on[0], on[-1] = -edge, edge
-    behind = edge + nodes_from_centre(spec.n_wake, end - edge, last, "trailing_edge_spacing on the cut")[1:]
+    behind = (
+        edge
+        + nodes_from_centre(spec.n_wake, end - edge, last, "grid.trailing_edge_spacing on the cut", "grid.n_wake")[1:]
+    )
     u = np.concatenate([-behind[::-1], on, behind])
 
     outline, n = section.at(u), spec.n_wake

@@ -33,12 +33,17 @@ def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
     return 0.5 + 0.5 * np.tanh(beta * (2 * s - 1)) / np.tanh(beta)
 
 
-def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
+def nodes_from_wall(
+    cells: int, length: float, first: float, name: str, count: str = "the number of cells"
+) -> np.ndarray:
     """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine, of which the second is `first`. Metrics
     beyond a wall use nodes that are extended by point reflection; a hyperbolic sine is an odd function, so that this
-    extension is smooth. `name`: the name of the first spacing in error messages. Raises HiresxError if the first
-    spacing is larger than the uniform one, or far too small for the number of cells."""
-    rate = _rate(lambda b: np.sinh(b * cells) / (np.sinh(b) * cells), length / (first * cells), cells, name, first)
+    extension is smooth. `name`, `count`: the keys of the case that give the first spacing and the number of cells, for
+    error messages. Raises HiresxError if the first spacing is larger than the uniform one, or far too small for the
+    number of cells."""
+    rate = _rate(
+        lambda b: np.sinh(b * cells) / (np.sinh(b) * cells), length / (first * cells), cells, name, count, first
+    )
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
 
@@ -52,27 +57,32 @@ def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1
     first = spec.standoff_axis / cells if spec.first_spacing is None else spec.first_spacing
-    share = nodes_from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
+    share = (
+        nodes_from_wall(cells, spec.standoff_axis, first, "grid.first_spacing", "grid.n_normal") / spec.standoff_axis
+    )
     return spec.radius + share[:, None] * (outer - spec.radius)
 
 
-def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
+def nodes_from_centre(
+    cells: int, length: float, slope: float, name: str, count: str = "the number of cells"
+) -> np.ndarray:
     """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine. `slope`: the derivative of the position
     with respect to the node number at 0. If two such lines are joined at 0, the slope is continuous and the curvature
-    is zero there. `name`: the name of the slope in error messages. Raises HiresxError if the slope is larger than the
-    uniform spacing, or far too small for the number of cells."""
-    rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
+    is zero there. `name`, `count`: the keys of the case that give the slope and the number of cells, for error
+    messages. Raises HiresxError if the slope is larger than the uniform spacing, or far too small for the number of
+    cells."""
+    rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, count, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
 
 
-def _rate(growth: Callable[[float], float], target: float, cells: int, name: str, spacing: float) -> float:
+def _rate(growth: Callable[[float], float], target: float, cells: int, name: str, count: str, spacing: float) -> float:
     """Return b > 0 with growth(b) = target, where growth rises from 1 at b = 0. The result is 0 if the line is uniform
     to round-off."""
     if target < 1 - 1e-12:
         raise HiresxError(
             f"{name} = {spacing:g} is larger than the uniform spacing {spacing * target:.6g} of {cells} cells",
-            f"lower {name}, or use fewer nodes",
+            f"lower {name} or {count}",
         )
     if target < 1 + 1e-12:
         return 0.0
@@ -80,9 +90,7 @@ def _rate(growth: Callable[[float], float], target: float, cells: int, name: str
     while growth(high) < target:
         low, high = high, 2 * high
         if high * cells > 500:
-            raise HiresxError(
-                f"{name} = {spacing:g} is too small for {cells} cells", f"raise {name}, or use more nodes"
-            )
+            raise HiresxError(f"{name} = {spacing:g} is too small for {cells} cells", f"raise {name} or {count}")
     return _bisect(lambda b: growth(b) - target if b > 0 else -1.0, low, high)
 
 

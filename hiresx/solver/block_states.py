@@ -18,6 +18,7 @@ from hiresx.decomposition.levels import Tile, part_on_level
 from hiresx.decomposition.oblique_walls import mirroring_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.prescribed_vectors import check_turned_flow
 from hiresx.device.configuration import Configuration
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
@@ -33,7 +34,7 @@ from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, check_stress, configuration
 from hiresx.solver.held_blocks import HeldBlock, copy_metrics, shared_nodes
-from hiresx.solver.initial_flow import Flow
+from hiresx.solver.initial_flow import INITIAL, Flow
 
 # Number of bytes of an array of a block that is filled in one piece.
 AT_ONCE = 1 << 20
@@ -213,7 +214,9 @@ class LocalBlocks:
 
     def evaluate(self, flow: Flow) -> None:
         """Set the state at the nodes of all blocks of this rank to the state that the function `flow` returns at their
-        coordinates. For many nodes it is called for ranges of planes k, in several threads."""
+        coordinates. For many nodes it is called for ranges of planes k, in several threads. Raises HiresxError if a
+        rotational period turns the velocity of the flow."""
+        check_turned_flow(self.decomposition, INITIAL, lambda x, y, z: flow(x, y, z)[0])
         for state in self.states:
             self._set(state, partial(self._evaluate_piece, state.block, flow))
 

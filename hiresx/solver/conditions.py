@@ -10,6 +10,7 @@ from hiresx.case import Case
 from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
 from hiresx.case.refine import REFINABLE
 from hiresx.decomposition.curved_walls import curved_walls
+from hiresx.decomposition.prescribed_vectors import check_turned_functions
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
@@ -48,6 +49,7 @@ class Conditions:
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
         backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
         with comm.together():
+            check_turned_functions(blocks.decomposition, case, profiles)
             curved = curved_walls(blocks.decomposition)
             faces = [
                 Face(

@@ -10,6 +10,8 @@ from hiresx.case import Case, functions
 # A function of nodes x, y, z (all of one shape): rho, u, v, w, p, and the passive scalars by name, each a number or an
 # array of that shape.
 Flow: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
+# The name of the initial flow in messages.
+INITIAL = "initial.state or the initial function"
 
 
 def initial_flow(

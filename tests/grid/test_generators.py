@@ -379,6 +379,17 @@ def test_a_bump_on_a_plate():
         build(h_grid(end_spacing=0.1))
 
 
+@pytest.mark.parametrize(("keys", "spacing", "count"), [
+    ({"cells": (40, 8, 12)}, "1 over the second of grid.cells", "the first of grid.cells"),
+    ({"cells": (8, 12, 40), "end_spacing": 0.08}, "grid.end_spacing", "the last of grid.cells"),
+    ({"first_spacing": 0.9}, "grid.first_spacing", "grid.n_normal"),
+])  # fmt: skip
+def test_a_spacing_that_does_not_fit_is_refused_with_its_keys(keys, spacing, count):
+    with pytest.raises(HiresxError, match=f"{spacing} = .* is larger than the uniform spacing") as error:
+        build(h_grid(**keys))
+    assert error.value.hint == f"lower {spacing} or {count}"
+
+
 def test_a_corner_of_the_wall_stays_there():
     """The bend of the lines j = const at the end of a circular arc, in degrees: the arc's own at the wall, a small part
     of it at the height of the bump."""

@@ -43,8 +43,9 @@ def generate(spec: ChannelBump) -> Grid:
             f"grid.end_spacing = {spacing:g} is larger than the uniform spacing {1 / on:.6g} of {on} cells",
             "lower grid.end_spacing, or use fewer cells",
         )
-    upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing at the bump")
-    downstream = nodes_from_centre(after, spec.downstream, spacing, "the spacing at the bump")
+    name = "1 over the second of grid.cells" if spec.end_spacing is None else "grid.end_spacing"
+    upstream = nodes_from_centre(before, spec.upstream, spacing, name, "the first of grid.cells")
+    downstream = nodes_from_centre(after, spec.downstream, spacing, name, "the last of grid.cells")
     # dx/dn = spacing + 2 (1/on - spacing) sin^2(pi n/on): its slope is zero at both ends, as that of the hyperbolic
     # sines.
     share = np.arange(on + 1) / on
@@ -54,7 +55,9 @@ def generate(spec: ChannelBump) -> Grid:
     first = spec.height / cells if spec.first_spacing is None else spec.first_spacing
     beyond = np.maximum(np.maximum(-x, x - 1), 0)
     firsts = first * (1 + (beyond / (spec.first_spacing_doubles or np.inf)) ** 2)
-    distance = np.stack([nodes_from_wall(cells, spec.height, f, "first_spacing") for f in firsts.tolist()], axis=1)
+    distance = np.stack(
+        [nodes_from_wall(cells, spec.height, f, "grid.first_spacing", "grid.n_normal") for f in firsts.tolist()], axis=1
+    )
     raised = diffuse(x, _wall(spec, x), distance)
     y = distance + (1 - distance / spec.height) * raised
 

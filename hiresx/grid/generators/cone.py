@@ -24,13 +24,15 @@ def generate(spec: Cone) -> Grid:
     line at a given distance from the axis it is smoothed over this distance (`hiresx.grid.diffusion`)."""
     before, on = spec.cells
     spacing = spec.length / on
-    upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing on the cone")
+    upstream = nodes_from_centre(
+        before, spec.upstream, spacing, "grid.length over the second of grid.cells", "the first of grid.cells"
+    )
     x = np.concatenate([-upstream[:0:-1], np.arange(on + 1) * spacing])
     wall = np.where(x > 0, x * np.tan(np.radians(spec.half_angle)), 0.0)
     outer = spec.height + (spec.end_height - spec.height) * (x - x[0]) / (x[-1] - x[0])
     cells = spec.n_normal - 1
     first = 1 / cells if spec.first_spacing is None else spec.first_spacing / spec.height
-    share = nodes_from_wall(cells, 1.0, first, "first_spacing / height")[:, None]
+    share = nodes_from_wall(cells, 1.0, first, "grid.first_spacing over grid.height", "grid.n_normal")[:, None]
     y = share * outer + (1 - share) * diffuse(x, wall, share * outer)
     shape = (1, *y.shape)
     size = shape[::-1]

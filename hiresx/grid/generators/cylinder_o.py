@@ -23,7 +23,7 @@ def generate(spec: CylinderO) -> Grid:
     starts = even_starts(spec.n_around, spec.blocks)
     cells, length = spec.n_normal - 1, spec.outer_radius - spec.radius
     first = length / cells if spec.first_spacing is None else spec.first_spacing
-    r = spec.radius + nodes_from_wall(cells, length, first, "first_spacing")[:, None]
+    r = spec.radius + nodes_from_wall(cells, length, first, "grid.first_spacing", "grid.n_normal")[:, None]
     angle = np.arange(spec.n_around) * (-2 * np.pi / spec.n_around)
     shape = (spec.n_span, spec.n_normal, spec.n_around)
     x = np.broadcast_to(r * np.cos(angle), shape)

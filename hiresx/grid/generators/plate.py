@@ -25,10 +25,11 @@ def generate(spec: Plate) -> Grid:
     if nj == 1:
         raise HiresxError("a plate grid has nj > 1: j runs from the wall outwards", "give grid.n = [ni, nj, 1]")
     ahead = _cells_ahead(ni - 1, spec.upstream, spec.length, spec.leading_edge_spacing)
-    before = nodes_from_centre(ahead, spec.upstream, spec.leading_edge_spacing, "leading_edge_spacing")
-    after = nodes_from_centre(ni - 1 - ahead, spec.length, spec.leading_edge_spacing, "leading_edge_spacing")
+    keys = spec.leading_edge_spacing, "grid.leading_edge_spacing", "the first of grid.n"
+    before = nodes_from_centre(ahead, spec.upstream, *keys)
+    after = nodes_from_centre(ni - 1 - ahead, spec.length, *keys)
     x = spec.leading_edge + np.concatenate([-before[:0:-1], after])
-    y = nodes_from_wall(nj - 1, spec.height, spec.first_spacing, "first_spacing")
+    y = nodes_from_wall(nj - 1, spec.height, spec.first_spacing, "grid.first_spacing", "the second of grid.n")
     z, y, x = np.meshgrid(np.arange(nk) * (spec.width / nk), y, x, indexing="ij")
     regions: Regions = {
         "upstream": (("jmin", ((0, ahead), (0, 1), (0, nk))),),

@@ -197,6 +197,6 @@ def _span(spec: WingCH) -> np.ndarray:
     inwards = np.interp(np.arange(1, on + 1), cell_numbers(high), distance)
     inwards[-1] = inner
     inside = inner - inwards[::-1]
-    outwards = nodes_from_centre(beyond, spec.far_field, first, "grid.tip over its cells")
+    outwards = nodes_from_centre(beyond, spec.far_field, first, "grid.tip over its cells", "the last of grid.cells")
     over_tip = inner + first * np.arange(over)
     return np.concatenate([inside, over_tip, _edge(spec) + outwards])
