@@ -180,7 +180,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     placed += [edge for edge in edges if edge[3].kernel == "no_slip"]
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
-    for b, face, range_, condition in walls_over_seams(grid.blocks, connections, placed, case.boundary):
+    for b, face, range_, condition in walls_over_seams(grid.blocks, connections, placed):
         if condition.type != "periodic":
             patches.append(Patch(b, face, range_, condition, len(patches)))
     axisymmetric = bool(getattr(case, "axisymmetric", False))

@@ -36,25 +36,22 @@ def contains_nodes(block: Block, nodes: np.ndarray) -> bool:
 
 
 def walls_over_seams(
-    blocks: Sequence[Block],
-    connections: Sequence[Connection],
-    placed: Sequence[PlacedCondition],
-    conditions: Sequence[Condition],
+    blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
 ) -> list[PlacedCondition]:
     """Return the boundary conditions of face nodes, changed where a wall of one block and another condition of another
     block share a line of nodes: these nodes have the condition of the wall in both blocks. A no-slip wall takes
     precedence over a modelled wall, this over slip walls and planes of symmetry, and these over faces through which gas
-    flows. Of two no-slip or modelled walls with different keys the first one of the case takes precedence. `placed`:
-    the conditions, each as (block number, face, half-open index ranges, condition). `connections`: the connections of
-    `blocks`. `conditions`: those of the case, in its order."""
-    of_case = {id(condition): -n for n, condition in enumerate(conditions)}
+    flows. Of two no-slip or modelled walls with different keys the one that was placed first takes precedence.
+    `placed`: the conditions in the order in which they were placed, each as (block number, face, half-open index
+    ranges, condition). `connections`: the connections of `blocks`."""
+    position = {id(one[3]): n for n, one in reversed([*enumerate(placed)])}
 
     def yields(condition: Condition, wall: Condition) -> bool:
         if condition.kernel in (None, "patched", "axis", "pole"):
             return False
         weaker, stronger = _strength(condition), _strength(wall)
         if weaker == stronger and weaker > 1 and not _same_keys(condition, wall):
-            return of_case[id(condition)] < of_case[id(wall)]
+            return position[id(condition)] > position[id(wall)]
         return weaker < stronger
 
     found = list(placed)

@@ -79,6 +79,16 @@ def test_the_node_between_two_conditions_belongs_to_the_wall_that_comes_first(fi
         assert max(abs(own - value) for own in found[place]) < 1e-12, place
 
 
+def test_a_wall_for_a_block_takes_precedence_over_one_for_a_face():
+    grid, others = cut(bent((25, 9, 1)), 10, True), SLIP | {"faces": "all"}
+    walls = [WARMER | {"faces": ["jmin"]}, STICKS | {"faces": ["jmin"], "block": grid.blocks[0].name}]
+    held = [patch for patch in decompose(case([*walls, others]), grid).patches if patch.face == "jmin"]
+    assert [(patch.block, patch.range[0]) for patch in held if patch.condition.temperature == 1.0] == [
+        (0, (0, 11)),
+        (1, (0, 1)),
+    ]
+
+
 def test_turned_blocks_of_which_some_have_the_wall_agree_at_all_nodes_that_they_share(tmp_path):
     parts = Arrangement(bent((26, 23, 1)), 4, 7, True)
     tables = {"blocks": [block.name for block in parts.blocks], "connection": parts.tables}
