@@ -133,9 +133,9 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     alone; then conditions that name only faces, on the remaining nodes of these faces in every block; then `faces =
     "all"` without a range, on the remaining nodes of its block; last `faces = "all"` without a block. A node must not
     have two conditions of one of these four kinds, and a condition of the first kind must not apply to a connection.
-    Faces of singleton directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block
-    have the no-slip condition in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside a
-    wall belong to the wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`). So do
+    Faces of singleton directions need no condition. Nodes that a wall shares with another condition of another block
+    have the condition of the wall in both (`hiresx.decomposition.wall_seams`). Nodes at which a connection ends beside
+    a wall belong to the wall, whether or not its range includes them (`hiresx.decomposition.connection_ends`). So do
     connected nodes that another block has on its wall (`hiresx.decomposition.wall_seams`).
 
     Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also

@@ -1,6 +1,6 @@
 """Walls that end at the boundary between two blocks. A node there that belongs to both blocks is a wall node in both.
-The neighbouring block, whose face continues as a connection, a slip wall or a symmetry plane, gets a line of wall nodes
-for this purpose."""
+The neighbouring block, whose face continues as a connection or with another condition, gets a line of wall nodes for
+this purpose."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -38,17 +38,30 @@ def contains_nodes(block: Block, nodes: np.ndarray) -> bool:
 def walls_over_seams(
     blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
 ) -> list[PlacedCondition]:
-    """Return the boundary conditions of face nodes, changed where a no-slip wall of one block and a slip wall of
-    another share a line of nodes: these nodes have the no-slip condition in both blocks. `placed`: the conditions, each
-    as (block number, face, half-open index ranges, condition). `connections`: the connections of `blocks`."""
+    """Return the boundary conditions of face nodes, changed where a wall of one block and another condition of another
+    block share a line of nodes: these nodes have the condition of the wall in both blocks. A no-slip wall takes
+    precedence over a modelled wall, this over slip walls and planes of symmetry, and these over faces through which gas
+    flows. Of two no-slip or modelled walls with different keys the one that was placed first takes precedence.
+    `placed`: the conditions in the order in which they were placed, each as (block number, face, half-open index
+    ranges, condition). `connections`: the connections of `blocks`."""
+    position = {id(one[3]): n for n, one in reversed([*enumerate(placed)])}
+
+    def yields(condition: Condition, wall: Condition) -> bool:
+        if condition.kernel in (None, "patched", "axis", "pole"):
+            return False
+        weaker, stronger = _strength(condition), _strength(wall)
+        if weaker == stronger and weaker > 1 and not _same_keys(condition, wall):
+            return position[id(condition)] > position[id(wall)]
+        return weaker < stronger
+
     found = list(placed)
-    left = [one for one in found if one[3].kernel == _NO_SLIP]
+    left = [one for one in found if _strength(one[3])]
     while left:
         wall = left.pop()
         for b, face, line in _shared_lines(blocks, connections, wall):
             for n, (block, own, range_, condition) in enumerate(found):
                 part = intersection(range_, line)
-                if (block, own) != (b, face) or part is None or condition.kernel != _SLIP:
+                if (block, own) != (b, face) or part is None or not yields(condition, wall[3]):
                     continue
                 made = (b, face, part, wall[3])
                 rest = [(b, face, nodes, condition) for nodes in _without(range_, part)]
@@ -56,6 +69,18 @@ def walls_over_seams(
                 left.append(made)
                 break
     return found
+
+
+def _strength(condition: Condition) -> int:
+    """Return a number that is larger for a condition that takes precedence at nodes which two blocks share."""
+    if isinstance(condition, ModelledWall):
+        return 2
+    return {_NO_SLIP: 3, _SLIP: 1}.get(condition.kernel or "", 0)
+
+
+def _same_keys(one: Condition, other: Condition) -> bool:
+    """Return whether two conditions differ at most in their places."""
+    return len({condition.model_dump_json(exclude={*Place.model_fields}) for condition in (one, other)}) == 1
 
 
 def walls_over_connections(
@@ -173,8 +198,7 @@ def _alike(one: Condition, other: Condition) -> bool:
     """Return whether nodes on the edge between two walls are set in the same way by both of them: slip walls, or
     no-slip walls with the same keys through which no gas passes."""
     if isinstance(one, NoSlipWall) and isinstance(other, NoSlipWall):
-        keys = {wall.model_dump_json(exclude={*Place.model_fields}) for wall in (one, other)}
-        return len(keys) == 1 and one.normal_velocity is one.mass_flux is None
+        return _same_keys(one, other) and one.normal_velocity is one.mass_flux is None
     return isinstance(one, SlipWall) and isinstance(other, SlipWall)
 
 

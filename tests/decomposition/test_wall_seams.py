@@ -27,15 +27,15 @@ def case(boundary) -> Case:
     })  # fmt: skip
 
 
-def flow(grid: Grid, boundary) -> dict[tuple[float, ...], set[float]]:
-    """The velocities u at each place of the grid, of every block that holds it."""
+def flow(grid: Grid, boundary, name="u") -> dict[tuple[float, ...], set[float]]:
+    """The velocities u, or another variable, at each place of the grid, of every block that holds it."""
     run = Simulation(case(boundary), "cpu", grid=grid)
     run.run(progress=False)
     found: dict[tuple[float, ...], set[float]] = {}
     for block in run.blocks:
         places = zip(*(np.round(c, 9).ravel() for c in (block.x, block.y, block.z)), strict=True)
-        for place, u in zip(places, block.state("u").ravel(), strict=True):
-            found.setdefault(place, set()).add(float(u))
+        for place, value in zip(places, block.state(name).ravel(), strict=True):
+            found.setdefault(place, set()).add(float(value))
     return found
 
 
@@ -48,6 +48,45 @@ def test_a_wall_of_the_second_block_is_that_of_one_block_from_the_shared_node_on
     assert found.keys() == expected.keys()
     for place, (u,) in expected.items():
         assert max(abs(own - u) for own in found[place]) < 1e-12, place
+
+
+FAR = {"type": "far-field", "state": {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}}
+WARMER = STICKS | {"temperature": 1.2}
+
+
+@pytest.mark.parametrize(
+    ("first", "wall", "other"),
+    [
+        pytest.param(0, STICKS, FAR, id="wall and far field"),
+        pytest.param(1, STICKS, WARMER, id="cold and warm wall"),
+        pytest.param(1, WARMER, STICKS, id="warm and cold wall"),
+        pytest.param(0, {"type": "modelled-wall"}, SLIP, id="modelled and slip wall"),
+        pytest.param(1, SLIP, FAR, id="slip wall and far field"),
+    ],
+)
+def test_the_node_between_two_conditions_belongs_to_the_wall_that_comes_first(first, wall, other):
+    """Whichever of two blocks has the wall. Two no-slip walls have the order of the case."""
+    whole = bent((25, 9, 1))
+    grid, others = cut(whole, 10, True), SLIP | {"faces": "all"}
+    ranges = [[0, 11], [11, 25]] if first == 0 else [[10, 25], [0, 10]]
+    places = [{"faces": ["jmin"], "range": {"i": nodes}} for nodes in ranges]
+    expected = flow(Grid((whole,)), [wall | places[0], other | places[1], others], "T")
+    names = [grid.blocks[n].name for n in (first, 1 - first)]
+    places = [{"faces": ["jmin"], "block": name} for name in names]
+    found = flow(grid, [wall | places[0], other | places[1], others], "T")
+    assert found.keys() == expected.keys()
+    for place, (value,) in expected.items():
+        assert max(abs(own - value) for own in found[place]) < 1e-12, place
+
+
+def test_a_wall_for_a_block_takes_precedence_over_one_for_a_face():
+    grid, others = cut(bent((25, 9, 1)), 10, True), SLIP | {"faces": "all"}
+    walls = [WARMER | {"faces": ["jmin"]}, STICKS | {"faces": ["jmin"], "block": grid.blocks[0].name}]
+    held = [patch for patch in decompose(case([*walls, others]), grid).patches if patch.face == "jmin"]
+    assert [(patch.block, patch.range[0]) for patch in held if patch.condition.temperature == 1.0] == [
+        (0, (0, 11)),
+        (1, (0, 1)),
+    ]
 
 
 def test_turned_blocks_of_which_some_have_the_wall_agree_at_all_nodes_that_they_share(tmp_path):
