@@ -26,8 +26,8 @@ class Rotation(Table):
 # Of `extrude` and `revolve`.
 SWEPT_PERIOD = Field(
     True,
-    description="true: the length or angle is a period along k, so the last node lies one step before its end. false: "
-    "there are nodes at both ends, for conditions other than periodic",
+    description="true: the length or angle is a period along k, so the last node lies one spacing before its end. "
+    "false: there are nodes at both ends, for conditions other than periodic",
 )
 
 

@@ -236,7 +236,7 @@ def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
 
 def extrude(grid: Grid, n: int, length: float, periodic: bool = True) -> tuple[Grid, list[str]]:
     """Return a plane grid extruded along z over `length` with `n` nodes, and a sentence on the change. If it is
-    `periodic`, the last node lies one step before `length`, and otherwise at `length`. Raises HiresxError for a grid
+    `periodic`, the last node lies one spacing before `length`, and otherwise at `length`. Raises HiresxError for a grid
     that is not plane or too large."""
     refuse(grid.points * n)
     heights = length * _shares(n, periodic)
@@ -251,8 +251,8 @@ def extrude(grid: Grid, n: int, length: float, periodic: bool = True) -> tuple[G
 
 def revolve(grid: Grid, n: int, angle: float, periodic: bool = True) -> tuple[Grid, list[str]]:
     """Return a plane grid revolved about the x axis by `angle` degrees with `n` nodes, and a sentence on the change. If
-    it is `periodic`, the last node lies one step before `angle`, and otherwise at `angle`. Raises HiresxError for nodes
-    at y <= 0, and for a grid that is not plane or too large."""
+    it is `periodic`, the last node lies one spacing before `angle`, and otherwise at `angle`. Raises HiresxError for
+    nodes at y <= 0, and for a grid that is not plane or too large."""
     for block in grid.blocks:
         y = np.asarray(block.y)
         if (y <= 0).any():
