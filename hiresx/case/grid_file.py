@@ -23,18 +23,28 @@ class Rotation(Table):
         return axis
 
 
+# Of `extrude` and `revolve`.
+SWEPT_PERIOD = Field(
+    True,
+    description="true: the length or angle is a period along k, so the last node lies one spacing before its end. "
+    "false: there are nodes at both ends, for conditions other than periodic",
+)
+
+
 class Extrusion(Table):
     """Extrusion of a plane grid along z."""
 
     n: Stencil = Field(description="nodes along k")
-    length: Positive = Field(description="length along z, which may be a period, in L")
+    length: Positive = Field(description="length along z, in L")
+    periodic: bool = SWEPT_PERIOD
 
 
 class Revolution(Table):
     """Revolution of a plane grid about the x axis."""
 
     n: Stencil = Field(description="nodes along k")
-    angle: float = Field(gt=0, le=360, description="angle of the revolution, which may be a period, in degrees")
+    angle: float = Field(gt=0, le=360, description="angle of the revolution, in degrees")
+    periodic: bool = SWEPT_PERIOD
 
 
 class GridFile(Table):

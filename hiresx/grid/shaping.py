@@ -234,23 +234,24 @@ def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
     return motion(turned, translation=flip @ np.array(period.translation))
 
 
-def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
-    """Return a plane grid extruded along z over `length` with `n` nodes, and a sentence on the change. Boundary
-    conditions may make it periodic: the last node lies one spacing before `length`. Raises HiresxError for a grid that
-    is not plane or too large."""
+def extrude(grid: Grid, n: int, length: float, periodic: bool = True) -> tuple[Grid, list[str]]:
+    """Return a plane grid extruded along z over `length` with `n` nodes, and a sentence on the change. If it is
+    `periodic`, the last node lies one spacing before `length`, and otherwise at `length`. Raises HiresxError for a grid
+    that is not plane or too large."""
     refuse(grid.points * n)
-    heights = length * np.arange(n) / n
+    heights = length * _shares(n, periodic)
 
     def nodes(x: Reals, y: Reals, z: Reals) -> tuple[Reals, Reals, Reals]:
         shape = (n, *x.shape[1:])
         return np.broadcast_to(x, shape), np.broadcast_to(y, shape), z + heights[:, None, None]
 
-    return _sweep(grid, "extrude", n, nodes, (0.0, 0.0, length)), [f"drawn out along z: {n} nodes over {length:g}"]
+    drawn = _sweep(grid, "extrude", n, nodes, (0.0, 0.0, length))
+    return drawn, [f"drawn out along z: {n} nodes from 0 to {heights[-1]:g}"]
 
 
-def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
-    """Return a plane grid revolved about the x axis by `angle` degrees with `n` nodes, and a sentence on the change.
-    Boundary conditions may make it periodic: the last node lies one spacing before `angle`. Raises HiresxError for
+def revolve(grid: Grid, n: int, angle: float, periodic: bool = True) -> tuple[Grid, list[str]]:
+    """Return a plane grid revolved about the x axis by `angle` degrees with `n` nodes, and a sentence on the change. If
+    it is `periodic`, the last node lies one spacing before `angle`, and otherwise at `angle`. Raises HiresxError for
     nodes at y <= 0, and for a grid that is not plane or too large."""
     for block in grid.blocks:
         y = np.asarray(block.y)
@@ -261,7 +262,7 @@ def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
                 "the axis itself cannot be a grid line: begin at y > 0",
             )
     refuse(grid.points * n)
-    turns = np.radians(angle) * np.arange(n) / n
+    turns = np.radians(angle) * _shares(n, periodic)
     cosine, sine = np.cos(turns)[:, None, None], np.sin(turns)[:, None, None]
     period = motion(rotation_about((1.0, 0.0, 0.0), angle))
 
@@ -269,7 +270,13 @@ def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
         return np.broadcast_to(x, (n, *x.shape[1:])), y * cosine, y * sine
 
     drawn = _sweep(grid, "revolve", n, nodes, (0.0, 0.0, 0.0) if abs(angle) == 360 else period)
-    return drawn, [f"turned about the x axis: {n} nodes over {angle:g} degrees"]
+    return drawn, [f"turned about the x axis: {n} nodes from 0 to {np.degrees(turns[-1]):g} degrees"]
+
+
+def _shares(n: int, periodic: bool) -> Reals:
+    """Return the positions of `n` nodes at equal distances, as fractions of the period or of the distance of the
+    ends."""
+    return np.arange(n) / (n if periodic else n - 1)
 
 
 def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion) -> Grid:
@@ -302,8 +309,8 @@ def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
     tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [
         *[coarsen] * spec.coarsen,
         *[partial(mirror, axis=axis) for axis in spec.mirror],
-        *([partial(extrude, n=spec.extrude.n, length=spec.extrude.length)] if spec.extrude else []),
-        *([partial(revolve, n=spec.revolve.n, angle=spec.revolve.angle)] if spec.revolve else []),
+        *([partial(extrude, **dict(spec.extrude))] if spec.extrude else []),
+        *([partial(revolve, **dict(spec.revolve))] if spec.revolve else []),
     ]
     for task in tasks:
         grid, notes = task(grid)

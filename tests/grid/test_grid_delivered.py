@@ -386,6 +386,10 @@ def test_planes_drawn_out_and_turned(tmp_path):
         (extended,) = extended_coordinates(decomposed(grid, Periodic(faces=["kmin", "kmax"]), FAR))
         assert free_stream_residual(extended) < 1e-13
     np.testing.assert_allclose(np.hypot(part.blocks[0].y, part.blocks[0].z)[3], bent().blocks[0].y[0])
+    between_walls = saved(tmp_path, bent(), extrude=Extrusion(n=8, length=0.5, periodic=False))
+    assert (between_walls.blocks[0].z[0] == 0).all() and (between_walls.blocks[0].z[-1] == 0.5).all()
+    wedge = saved(tmp_path, bent(), revolve=Revolution(n=9, angle=40.0, periodic=False)).blocks[0]
+    np.testing.assert_allclose(np.degrees(np.arctan2(wedge.z, wedge.y)[-1]), 40.0, rtol=1e-13)
     with pytest.raises(HiresxError, match="revolve: block 'a' has y = "):
         saved(tmp_path, bent(), revolve=Revolution(n=24, angle=360.0), translate=(0.0, -0.5, 0.0))
     with pytest.raises(HiresxError, match="extrude: the grid is not plane"):

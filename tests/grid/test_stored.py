@@ -13,6 +13,7 @@ from ranks import run_ranks
 from test_cgns import written
 
 from hiresx.case.grid_file import GridFile
+from hiresx.case.outputs import Subset
 from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain, extended_coordinates
 from hiresx.decomposition.ghost_layers import coordinates_in_box
@@ -20,6 +21,7 @@ from hiresx.decomposition.partition import partition
 from hiresx.estimate.resolution import sound
 from hiresx.grid import build, quality, stored_coordinates
 from hiresx.grid.stored_coordinates import Bytes, StoredCoordinates
+from hiresx.output.fields.selection import subset
 from hiresx.output.saved.identity import fingerprint
 
 STATE = {"rho": 1.0, "p": 0.7142857142857143}
@@ -120,6 +122,19 @@ def test_keys_that_ask_for_all_nodes_say_so(tmp_path, all_large, caplog):
     grid = build(GridFile(file=str(path), translate=[1.0, 0.0, 0.0]))
     assert not any(block.is_stored for block in grid.blocks)
     assert "read whole by the first rank of every host for grid.translate" in caplog.text
+
+
+@pytest.mark.parametrize("cut", [{"plane": {"z": 0.4}}, {"plane": {"x": 0.3}}, {"line": {"x": 0.6, "y": 0.5}}])
+def test_planes_and_lines_are_those_of_the_grid_in_memory(tmp_path, monkeypatch, cut):
+    spec = GridFile(file=str(delivered(tmp_path, "stream", "f8", "<")))
+    held = subset(Subset(name="cut", **cut), build(spec).blocks)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
+    left = build(spec)
+    assert all(block.is_stored for block in left.blocks)
+    for found, wanted in zip(subset(Subset(name="cut", **cut), left.blocks), held, strict=True):
+        assert found.name == wanted.name
+        for key in ("blocks", "nodes", "weights"):
+            np.testing.assert_array_equal(getattr(found, key), getattr(wanted, key))
 
 
 def case(path) -> Case:

@@ -179,7 +179,7 @@ def _gaps(along: np.ndarray, covered: list[np.ndarray]) -> np.ndarray:
 
 
 def _distance(piece: Piece, axis: str, value: float) -> np.ndarray:
-    coordinate = piece[axis]
+    coordinate = np.asarray(piece[axis])  # reads coordinates that are still in the file of the grid
     s = coordinate - value
     # A plane in a face of the grid must meet the face in spite of round-off.
     size = np.nanmax(np.abs(coordinate)) + abs(value)
