@@ -179,12 +179,12 @@ class Communicator:
         pass None. The views are valid as long as this communicator exists. Raises HiresxError on all ranks if a host
         has too little shared memory. Collective."""
         local = self.local
-        needed, left = sum(array.nbytes for array in arrays or ()), shared_memory.room()
+        needed, left = sum(array.nbytes for array in arrays or ()) + shared_memory.SPARE, shared_memory.room()
         with self.together():
-            if local.size > 1 and local.root and needed + shared_memory.SPARE > left:
+            if local.size > 1 and local.root and needed > left:
                 raise HiresxError(
-                    f"the ranks of this host share {needed / 1e6:.1f} MB, and {shared_memory.SHARED} has only "
-                    f"{left / 1e6:.1f} MB left",
+                    f"the ranks of this host need {needed / 1e6:.1f} MB of shared memory, and {shared_memory.SHARED} "
+                    f"has only {left / 1e6:.1f} MB left",
                     f"enlarge {shared_memory.SHARED} (Docker: --shm-size), or remove what ended processes left there",
                 )
         if local.size == 1:
