@@ -5,6 +5,7 @@ If the kernel refuses, as in some containers, a warning is issued and the run co
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def bind(cpus: frozenset[int], gpu: int | None = None, warnings: tuple[str, ...]
     by = "sched_setaffinity"
     try:
         for thread in _threads():
-            os.sched_setaffinity(thread, cpus)
+            with suppress(ProcessLookupError):  # a thread that has ended since it was listed
+                os.sched_setaffinity(thread, cpus)
     except OSError as refusal:
         by = "nothing"
         messages.append(f"binding to CPUs {format_list(cpus)} was refused: {refusal.strerror}")

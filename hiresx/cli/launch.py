@@ -4,6 +4,7 @@ import contextlib
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -54,8 +55,15 @@ class ScriptOptions:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the options ask for a batch script, by --slurm or --pbs."""
-        return self.slurm is not None or self.pbs is not None
+        """Whether the options ask for a batch script, by --slurm or --pbs. Raises HiresxError if only other options of
+        scripts are given."""
+        wanted = self.slurm is not None or self.pbs is not None
+        if not wanted and self != ScriptOptions():
+            raise HiresxError(
+                "--nodes, --ranks-per-node, --time and the other options of batch scripts have no effect here",
+                "give --slurm FILE or --pbs FILE as well, or leave them out",
+            )
+        return wanted
 
 
 class _Words(NamedTuple):
@@ -69,6 +77,8 @@ class _Words(NamedTuple):
 
 # Options that are part of the stored case of a restarted run.
 _OF_THE_START = ("--preset", "--set", "--unset", "--steps")
+# Options of `hiresx run` without a value.
+_FLAGS = ("--json", "--no-bind")
 
 
 @expand_option_groups
@@ -111,7 +121,12 @@ def launch(
             raise HiresxError("--mix and --backend have the same meaning", "give one of them")
         words = parse_run_arguments([*(run or []), "--backend", mix])
     if script.is_wanted:
-        return write_scripts(make_batch(words, script, ranks, ranks_per_gpu), script, as_json)
+        from hiresx.cli.run import refuse_existing_run
+
+        made = make_batch(words, script, ranks, ranks_per_gpu)
+        if words.values["restart"] is None:  # the job would continue that run, without the options of this one
+            refuse_existing_run(Path(made.out))
+        return write_scripts(made, script, as_json)
     return _launch_here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 
 
@@ -146,14 +161,16 @@ def parse_run_arguments(arguments: list[str]) -> _Words:
 
 
 def _without(arguments: list[str], options: tuple[str, ...], name: str | None = None) -> list[str]:
-    """Return `arguments` without the options and their values, and without the word `name`."""
+    """Return `arguments` without the options and their values, and without the word `name` unless it is the value of
+    another option."""
     found, skip = [], False
-    for word in arguments:
+    for before, word in pairwise(["", *arguments]):
+        is_value = before.startswith("--") and "=" not in before and before not in _FLAGS
         if skip:
             skip = False
         elif word in options:
             skip = True
-        elif word != name and not word.startswith(tuple(f"{option}=" for option in options)):
+        elif (word != name or is_value) and not word.startswith(tuple(f"{option}=" for option in options)):
             found.append(word)
     return found
 
@@ -327,7 +344,7 @@ def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, rank
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:
         hint = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
-        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", hint)
+        raise HiresxError(f"-n {ranks} is not {plural(nodes, 'node')} times {size or 'a whole number'}", hint)
     size = size or listing or gpu_ranks or None
     if size is None:
         raise HiresxError(

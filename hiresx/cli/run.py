@@ -194,7 +194,7 @@ class _Outcome:
             fault = HiresxError(done.get("error") or f"the run is {status or 'without a record'}")
         fault.everywhere = cause is None or getattr(cause, "everywhere", False)
         parts = [fault.hint]
-        if self.begun:
+        if self.begun and directory.exists():
             parts.append(f"what was computed is in {directory}")
             if checkpoint.list_checkpoints(directory):
                 # with the same settings the flow would blow up again

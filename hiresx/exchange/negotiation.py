@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.exchange import cuda_aware, window
+from hiresx.exchange import cuda_aware
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.signalled_memory import extra_bytes
+from hiresx.mpi import shared_memory
 from hiresx.mpi.communicator import Communicator, is_on_all_ranks
 
 # Transports that open the GPU memory of other ranks.
@@ -49,7 +50,7 @@ class Negotiation:
                 sends={peer.rank: peer.out for peer in layout.peers},
                 receives={peer.rank: peer.into for peer in layout.peers},
                 points=layout.sent,
-                room=window.room(),
+                room=shared_memory.room(),
             )
         self.facts: list[RankFacts] = comm.allgather(own)
         self.pairs = self._choose()
@@ -81,7 +82,7 @@ class Negotiation:
             room[facts.host] = min(room.get(facts.host, np.inf), facts.room)
         for facts in self.facts:
             signals = extra_bytes(len(self.facts), len(self._buffer_layout.widths)) if facts.asked == "signals" else 0
-            room[facts.host] -= self._buffer_layout.size(facts.points) + signals + window.SPARE
+            room[facts.host] -= self._buffer_layout.size(facts.points) + signals + shared_memory.SPARE
         return {host: left >= 0 for host, left in room.items()}
 
     def _open(self, packed: Any) -> dict[int, str]:

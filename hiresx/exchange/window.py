@@ -1,6 +1,5 @@
 """Messages in shared memory of the ranks of a host. The sender packs into it, and the receiver unpacks from it."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,21 +8,6 @@ import numpy as np
 from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.notification import Notification
 from hiresx.mpi.communicator import Communicator
-
-# Folder in which MPI libraries on Linux keep shared memory.
-SHARED = "/dev/shm"
-# Page size of segments, and the bytes that MPI adds.
-SPARE = 2**20
-
-
-def room() -> float:
-    """Return the bytes of shared memory that are still free on this host; infinite if unknown. A process that uses more
-    is killed when it touches the memory."""
-    try:
-        found = os.statvfs(SHARED)
-    except OSError:
-        return np.inf
-    return found.f_bavail * found.f_frsize
 
 
 class SharedMemory:

@@ -159,7 +159,8 @@ class _Job:
                     self._kill_all()
                 if self._under_mpi and now - looked > POLL:
                     looked = now
-                    self._known |= self.ranks()
+                    if len(self._known) < self._count:  # a search reads all processes of the machine
+                        self._known |= self.ranks()
                     self._report_stop(now)
 
     def _report_stop(self, now: float) -> None:

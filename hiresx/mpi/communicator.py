@@ -15,7 +15,7 @@ import numpy as np
 
 from hiresx.base.termination_signals import SIGNALLED
 from hiresx.errors import HiresxError, describe
-from hiresx.mpi import launcher_environment
+from hiresx.mpi import launcher_environment, shared_memory
 
 # Seconds that a rank with an error of its own waits, so that rank 0 can report the error.
 GRACE = 1.0
@@ -176,8 +176,17 @@ class Communicator:
     def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
         """Return, on all ranks of a host, the `arrays` that the first rank of this host passes, as views of one copy in
         shared memory, which callers must not change; on a host with one rank, the arrays themselves. The other ranks
-        pass None. The views are valid as long as this communicator exists. Collective."""
+        pass None. The views are valid as long as this communicator exists. Raises HiresxError on all ranks if a host
+        has too little shared memory. Collective."""
         local = self.local
+        needed, left = sum(array.nbytes for array in arrays or ()) + shared_memory.SPARE, shared_memory.room()
+        with self.together():
+            if local.size > 1 and local.root and needed > left:
+                raise HiresxError(
+                    f"the ranks of this host need {needed / 1e6:.1f} MB of shared memory, and {shared_memory.SHARED} "
+                    f"has only {left / 1e6:.1f} MB left",
+                    f"enlarge {shared_memory.SHARED} (Docker: --shm-size), or remove what ended processes left there",
+                )
         if local.size == 1:
             return list(arrays or ())
         from mpi4py import MPI

@@ -12,10 +12,11 @@ import pytest
 from thread_ranks import Deserted, StandInGpu, ThreadMemory, run_threads
 
 from hiresx.errors import HiresxError
-from hiresx.exchange import cuda_aware, endpoint, mpi, window
+from hiresx.exchange import cuda_aware, endpoint, mpi
 from hiresx.exchange.choice import NAMES
 from hiresx.exchange.endpoint import Endpoint
 from hiresx.exchange.halo_layout import Peer
+from hiresx.mpi import shared_memory
 from hiresx.mpi.communicator import Communicator
 
 OWN, SHARED, CPU = "own", "shared", "cpu"
@@ -29,7 +30,7 @@ BACKEND = SimpleNamespace(
 def stand_ins(monkeypatch):
     monkeypatch.setattr(endpoint, "SharedMemory", ThreadMemory)
     monkeypatch.setattr(mpi, "_memory", lambda array: array)
-    monkeypatch.setattr(window, "room", lambda: np.inf)
+    monkeypatch.setattr(shared_memory, "room", lambda: np.inf)
     monkeypatch.setattr(cuda_aware, "obstacle", lambda: "MPI takes none")
 
 

@@ -13,9 +13,10 @@ from ranks import run_ranks
 from hiresx import Simulation, load
 from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
-from hiresx.exchange import cuda_aware, negotiation, window
+from hiresx.exchange import cuda_aware, negotiation
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import RankFacts, choose
+from hiresx.mpi import shared_memory
 from hiresx.mpi.communicator import single_process
 
 
@@ -160,7 +161,7 @@ def told(comm):
     inviscid, _, _ = set_up(place, cut, comm, INVISCID)
     found.append(inviscid.neighbours[0].flux_bytes)
     # Too little shared memory on this host
-    window.room = lambda: 1e6
+    shared_memory.room = lambda: 1e6
     small, _, _ = set_up(place, cut, comm)
     found.append(small.neighbours[0].transport)
     errors = []
@@ -270,7 +271,7 @@ class SharedGpu:
 @pytest.mark.parametrize(("same", "chosen"), [(True, "ipc"), (False, "staged over window")])
 def test_memory_that_holds_something_else_is_not_used(monkeypatch, same, chosen):
     monkeypatch.setattr(negotiation.cuda_aware, "obstacle", lambda: "MPI takes none")
-    monkeypatch.setattr(negotiation.window, "room", lambda: 1e12)
+    monkeypatch.setattr(negotiation.shared_memory, "room", lambda: 1e12)
     table, meeting, memory, found = [None, None], threading.Barrier(2), {}, {}
 
     def rank(me: int) -> None:

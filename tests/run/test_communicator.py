@@ -91,3 +91,16 @@ def test_ranks_with_different_cases_say_what_differs():
     assert run_threads([0, 0, 0], lambda comm: check_same(comm, dump)) == [None] * 3
     told = "ranks 0 and 2 were given different cases: time.cfl is 0.5 for rank 0 and 0.25 for rank 2"
     assert run_threads([0, 0, 0], work) == [(True, told)] * 3
+
+
+def test_too_little_shared_memory_is_told_on_all_ranks(monkeypatch):
+    """The rank on a host of its own has enough, and must not wait for the others."""
+    monkeypatch.setattr(communicator.shared_memory, "room", lambda: 2e6)
+
+    def work(comm):
+        vars(comm)["local"] = SimpleNamespace(size=1 if comm.rank == 2 else 2, root=comm.rank != 1)
+        with pytest.raises(HiresxError, match=r"need 2\.6 MB of .*/dev/shm has only 2\.0 MB left") as found:
+            comm.share_on_host([np.zeros(200_000)] if comm.local.root else None)
+        return found.value.everywhere
+
+    assert run_threads([0, 0, 1], work) == [True] * 3

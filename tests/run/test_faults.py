@@ -301,6 +301,7 @@ def test_directory_removed(place):
         shutil.rmtree(place / "out", ignore_errors=True)
     said = ended(place, process, 3)
     assert "out/" in said and not (place / "out").exists()
+    assert "what was computed is in" not in said
 
 
 def without_root_s_privilege() -> None:

@@ -102,6 +102,7 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
         (("--slurm", "f", "--ranks-per-node", "4", "--restart", "a", "--steps", "9"), "--set time.steps=N"),
         (("--pbs", "f", "--ranks-per-node", "4", "sod"), "PBS must be told how many cores"),
         (("--slurm", "f", "--ranks-per-node", "4", "sod", "--stepps", "4"), 'no option "--stepps"'),
+        (("--nodes", "2", "-n", "2", "sod"), "have no effect here"),
     ],
 )
 @pytest.mark.slow
@@ -178,6 +179,22 @@ def test_the_script_of_a_restart_begins_there_with_its_changes(capfd, tmp_path, 
     assert sbatch(tmp_path)[1][5:-1] == [*change, "--restart", str(file), "--backend", "cpu", "--out", "two"]
     shutil.copytree("one", "two")
     assert sbatch(tmp_path)[1][5:-1] == ["--restart", "two", *change, "--backend", "cpu"]
+
+
+def test_a_script_for_a_new_run_refuses_the_folder_of_another(capfd, tmp_path, monkeypatch):
+    """Its job would continue the other run, whatever the new options are."""
+    monkeypatch.chdir(tmp_path)
+    Path("runs/sod").mkdir(parents=True)
+    Path("runs/sod/run.json").write_text("{}")
+    words = ("launch", "--slurm", "f", "--ranks-per-node", "2", "sod", "--set", "time.cfl=0.3")
+    status, _, err = hiresx(capfd, *words)
+    assert status == 2 and "runs/sod holds a run already" in err and not Path("f").exists()
+    written(capfd, tmp_path, "slurm", "--ranks-per-node", "2", "--restart", "runs/sod")
+
+
+def test_a_case_named_like_the_value_of_an_option(capfd, tmp_path):
+    text = written(capfd, tmp_path, "slurm", "--ranks-per-node", "2", "--no-bind", "mpi", "--transport", "mpi")
+    assert 'run=(hiresx run --restart "$out" --no-bind --transport mpi --backend cpu)' in text
 
 
 def test_a_script_continues_no_single_checkpoint_in_its_own_run(capfd, tmp_path, monkeypatch):

@@ -62,6 +62,24 @@ def test_a_signal_while_ranks_are_started_ends_all_of_them(tmp_path, monkeypatch
     assert not [pid for pid in map(int, pids.read_text().split()) if alive(pid)]
 
 
+def test_processes_are_searched_only_until_all_ranks_are_found(tmp_path, monkeypatch):
+    """Every search reads all processes of the machine, which would take time from the ranks."""
+    found, search = [], job.ranks_of
+
+    def counted(root):
+        found.append(len(ranks := search(root)))
+        if found[-1] == 2:
+            (tmp_path / "both").touch()
+        return ranks
+
+    monkeypatch.setattr(job, "POLL", 0.02)
+    monkeypatch.setattr(job, "ranks_of", counted)
+    start = "PMIX_RANK=0 sleep 600 & a=$!; PMIX_RANK=1 sleep 600 & b=$!; "
+    wait = f"while [ ! -e {tmp_path}/both ]; do sleep 0.1; done; sleep 0.5; kill $a $b"
+    assert job.run(["bash", "-c", start + wait], 2) == job.JobEnd(0)
+    assert found.index(2) == len(found) - 1
+
+
 def test_more_ranks_than_a_machine_holds_are_refused_before_anything_is_started(monkeypatch, capfd, tmp_path):
     monkeypatch.setattr(counts, "cores", lambda: 2)
     started = tmp_path / "started"

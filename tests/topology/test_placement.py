@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -393,3 +394,20 @@ def test_a_kernel_that_does_not_say_what_is_allowed_is_asked_for_the_affinity(mo
     monkeypatch.setattr(Path, "read_text", lambda path, encoding: "Name: python\n")
     monkeypatch.setattr(binding.os, "sched_getaffinity", lambda process: {3, 5} if process == 0 else {0})
     assert binding.bound_cpus() == {3, 5}
+
+
+def test_a_thread_that_ends_during_the_binding_is_left_out(monkeypatch):
+    from hiresx.topology import binding
+
+    ended, done = threading.Thread(), threading.Event()
+    waiting = threading.Thread(target=done.wait)
+    for thread in (ended, waiting):
+        thread.start()
+    ended.join()
+    monkeypatch.setattr(binding, "_threads", lambda: iter([ended.native_id, waiting.native_id]))
+    cpus = frozenset([min(os.sched_getaffinity(0))])
+    made = binding.bind(cpus)
+    bound = os.sched_getaffinity(waiting.native_id)
+    done.set()
+    assert bound == cpus and made.by == "sched_setaffinity"
+    assert not any("refused" in warning for warning in made.warnings)
