@@ -1,6 +1,7 @@
 """`hiresx post spod`: spectral proper orthogonal decomposition of the fields of a run."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
+from hiresx.output.fields.differences import Sides
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, plane_view
@@ -70,12 +72,11 @@ def spod(
             "in this output points lie on several levels of [refine] and would be counted several times",
             "take whole fields of a plane flow, or leave refine out and run again",
         )
-    weights = np.concatenate(
-        [
-            _areas(piece[horizontal], piece[vertical], kinds).ravel()
-            for piece, kinds in zip(pieces, kinds_of_cells, strict=True)
-        ]
-    )
+    axes = (horizontal, vertical)
+    beyond = [
+        _beyond(piece, axes, sides) for piece, sides in zip(pieces, _sides(run, subset, blocks, axes), strict=True)
+    ]
+    weights = np.concatenate([_areas(*xy, kinds).ravel() for xy, kinds in zip(beyond, kinds_of_cells, strict=True)])
     kinds = {node[variable].dtype for node in blocks.values()}
     snapshots = Snapshots(times.size, weights.size, np.result_type(*kinds))
     snapshots.fill(_rows(run, subset, blocks, variable))
@@ -141,15 +142,46 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
         yield np.concatenate([np.asarray(block[variable].isel(time=n).values).ravel() for block in blocks.values()])
 
 
+def _sides(run: Run, subset: str, blocks: dict[str, Any], axes: tuple[str, str]) -> list[dict[str, Sides]]:
+    """Return for each of the `blocks` the coordinates `axes` beyond its connected faces, by axis. With levels of
+    refinement there are none."""
+    if run.case.get("refine"):
+        return [{axis: {} for axis in axes} for _ in blocks]
+    with field_file.open_file(next(iter(field_file.frames(run.path, subset).values()))) as reader:
+        near = field_file.neighbours(reader)
+        return [{axis: near.of(reader.names.index(name), axis) for axis in axes} for name in blocks]
+
+
+def _beyond(piece: dict[str, np.ndarray], axes: tuple[str, str], sides: dict[str, Sides]) -> list[np.ndarray]:
+    """Return the coordinates `axes` of a plane block with a layer of nodes around it, arrays (nj + 2, ni + 2). The
+    nodes of this layer are those of neighbouring blocks with cells in between, and NaN elsewhere. The cells at its
+    corners are parallelograms."""
+    found = []
+    for axis in axes:
+        padded = np.pad(piece[axis].astype(float), 1, constant_values=np.nan)
+        for (of, upper), face in sides[axis].items():
+            values = np.where(face.apart, face.values[0], np.nan).ravel()
+            if of == 1:
+                padded[-1 if upper else 0, 1:-1] = values
+            elif of == 2:
+                padded[1:-1, -1 if upper else 0] = values
+        for j, i in product((0, -1), (0, -1)):
+            own_j, own_i = (1 if j == 0 else -2), (1 if i == 0 else -2)
+            padded[j, i] = padded[j, own_i] + padded[own_j, i] - padded[own_j, own_i]
+        found.append(padded)
+    return found
+
+
 def _areas(x: np.ndarray, y: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
     """Return the area (nj, ni) that belongs to each node: a quarter of each of the cells around it that are not hidden
-    by `kinds` (see `level_cells.cell_kinds`)."""
+    by `kinds` (see `level_cells.cell_kinds`). `x`, `y` (nj + 2, ni + 2): the coordinates with a layer of nodes around
+    the block, NaN where there are none (`_beyond`)."""
     across = (x[1:, 1:] - x[:-1, :-1]) * (y[1:, :-1] - y[:-1, 1:]) - (x[1:, :-1] - x[:-1, 1:]) * (
         y[1:, 1:] - y[:-1, :-1]
     )
+    cells = 0.5 * np.nan_to_num(np.abs(across))
     if kinds is not None:
-        across = np.where(kinds.reshape(across.shape) == 0, across, 0.0)
-    cells = np.pad(0.5 * np.abs(across), 1)
+        cells[1:-1, 1:-1] *= kinds.reshape(cells.shape[0] - 2, -1) == 0
     return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])
 
 

@@ -7,9 +7,18 @@ import pytest
 
 pytest.importorskip("xarray", reason="pip install '.[post]'")
 
+from arrangements import saved
+from multiblock import Arrangement
+
+import hiresx
 from hiresx import Case, HiresxError, Simulation
 from hiresx.grid import plot3d_binary
+from hiresx.grid.blocks import Block
+from hiresx.grid.connections import Grid
+from hiresx.post import modes
 from hiresx.post.spod import _areas, spod
+
+BOX = {"generator": "box", "n": [14, 12, 1], "lower": [0, 0, 0], "upper": [1, 1, 1]}
 
 
 def shoelace(corners):
@@ -29,7 +38,45 @@ def test_a_node_has_a_quarter_of_each_cell_around_it(turned):
             around = [(j, i), (j, i + 1), (j + 1, i + 1), (j + 1, i)]
             for node in around:
                 wanted[node] += shoelace([(x[at], y[at]) for at in around]) / 4
-    np.testing.assert_allclose(_areas(x, y), wanted, rtol=1e-12)
+    found = _areas(*(np.pad(axis, 1, constant_values=np.nan) for axis in (x, y)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def energies(out, given=None, **tables):
+    """Of the modes of a wave along x in a box."""
+
+    def waving(x, y, z):
+        p = 1 / 1.4 + 1e-3 * np.cos(2 * np.pi * x)
+        return 1 + 1.4e-3 * np.cos(2 * np.pi * x), 0 * x, 0 * x, 0 * x, p
+
+    case = Case.from_dict({
+        "grid": BOX, "time": {"end": 1.0, "cfl": 0.8}, "initial": {"state": {"rho": 1.0, "p": 0.7}},
+        "boundary": [{"faces": "all", "type": "slip-wall"}],
+        "output": {"every_time": 0.1, "variables": ["p"]}, **tables,
+    })  # fmt: skip
+    Simulation(case, "cpu", grid=given, initial=waving, out=out).run(progress=False)
+    return spod(out, "p").data["energy"].values
+
+
+def test_cells_between_the_ends_of_a_period_count(tmp_path):
+    """All nodes of equal cells then have the same weight."""
+    case = {"grid": BOX | {"periodic": ["x", "y"]}, "boundary": [{"faces": "all", "type": "periodic"}]}
+    found = energies(tmp_path, **case)
+    p = hiresx.open(tmp_path).series(["p"])["box"]["p"].values.reshape(-1, 12 * 14)
+    wanted = modes.spod(lambda: [(p, np.full(12 * 14, 1 / (12 * 14)))], len(p), 0.1, 4, 0.5).energy
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12 * wanted.max())
+
+
+def test_cells_between_blocks_without_common_nodes_count(tmp_path):
+    """Turned blocks have the energy of one block."""
+    nodes = np.meshgrid(np.linspace(0, 1, 14) ** 1.1, np.linspace(0, 1, 12), indexing="ij")
+    x, y = (axis.T[None] for axis in nodes)
+    whole = Block("box", x, y + 0.1 * np.sin(3 * x), 0 * x)
+    parts = Arrangement(whole, 3, 5, shared=False)
+    tables = {"blocks": [block.name for block in parts.blocks], "connection": parts.tables}
+    found = [energies(tmp_path / name, grid) for name, grid in
+             (("whole", Grid((whole,))), ("parts", saved(tmp_path, parts.blocks, tables)))]  # fmt: skip
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9 * found[0].max())
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])

@@ -22,10 +22,12 @@ ATTRIBUTE = "joined"
 class BeyondFace:
     """Values of a variable in the three layers of nodes beyond a face of a block. `values` (3, n, m): the nearest layer
     first; n and m are the two axes of an array `[k, j, i]` along the face. `there` (n, m): where a neighbouring block
-    has nodes; the values elsewhere are zero."""
+    has nodes; the values elsewhere are zero. `apart` (n, m): where the nearest layer is the first one of the
+    neighbouring block, so that cells lie between the two blocks."""
 
     values: np.ndarray
     there: np.ndarray
+    apart: np.ndarray
 
 
 def encode_connections(connections: Sequence["Connection"]) -> str:
@@ -67,16 +69,21 @@ class Neighbours:
             axis, upper = 2 - direction(c.face), FACES.index(c.face) % 2
             rest = tuple(n for a, n in enumerate(shape) if a != axis)
             if (axis, upper) not in found:
-                found[axis, upper] = BeyondFace(np.zeros((DIFFERENCE_REACH, *rest)), np.zeros(rest, bool))
+                found[axis, upper] = BeyondFace(
+                    np.zeros((DIFFERENCE_REACH, *rest)), np.zeros(rest, bool), np.zeros(rest, bool)
+                )
             # (3, layers, n, m): layers along the normal, the nearest first, then the other axes of an array.
             index = np.moveaxis(c.ghosts(DIFFERENCE_REACH, (shape[2], shape[1], shape[0])), (1, 2, 3), (3, 2, 1))
             index = np.moveaxis(index, 1 + axis, 1)
-            values = self._at(c.donor, name, c.donors(index if upper else index[:, ::-1]))
+            donors = c.donors(index if upper else index[:, ::-1])
+            values = self._at(c.donor, name, donors)
             if name in "xyz":
                 values = values + c.translation["xyz".index(name)]
             part = tuple(slice(*c.range[2 - a]) for a in range(3) if a != axis)
             found[axis, upper].values[:, *part] = values
             found[axis, upper].there[part] = True
+            last = self._groups[c.donor]["x"].shape[2 - c.donor_direction] - 1
+            found[axis, upper].apart[part] = donors[c.donor_direction, 0, 0, 0] in (0, last)
         return found
 
     def _short(self, c: "Connection") -> bool:
