@@ -10,6 +10,7 @@ from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
 from hiresx.output.fields.differences import Sides
+from hiresx.output.fields.field_reader import open_file
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, plane_view
@@ -147,17 +148,19 @@ def _sides(run: Run, subset: str, blocks: dict[str, Any], axes: tuple[str, str])
     refinement there are none."""
     if run.case.get("refine"):
         return [{axis: {} for axis in axes} for _ in blocks]
-    with field_file.open_file(next(iter(field_file.frames(run.path, subset).values()))) as reader:
+    with open_file(next(iter(field_file.frames(run.path, subset).values()))) as reader:
         near = field_file.neighbours(reader)
         return [{axis: near.of(reader.names.index(name), axis) for axis in axes} for name in blocks]
 
 
-def _beyond(piece: dict[str, np.ndarray], axes: tuple[str, str], sides: dict[str, Sides]) -> list[np.ndarray]:
+def _beyond(
+    piece: dict[str, np.ndarray], axes: tuple[str, str], sides: dict[str, Sides]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the coordinates `axes` of a plane block with a layer of nodes around it, arrays (nj + 2, ni + 2). The
     nodes of this layer are those of neighbouring blocks with cells in between, and NaN elsewhere. The cells at its
     corners are parallelograms."""
-    found = []
-    for axis in axes:
+
+    def extended(axis: str) -> np.ndarray:
         padded = np.pad(piece[axis].astype(float), 1, constant_values=np.nan)
         for (of, upper), face in sides[axis].items():
             values = np.where(face.apart, face.values[0], np.nan).ravel()
@@ -168,8 +171,9 @@ def _beyond(piece: dict[str, np.ndarray], axes: tuple[str, str], sides: dict[str
         for j, i in product((0, -1), (0, -1)):
             own_j, own_i = (1 if j == 0 else -2), (1 if i == 0 else -2)
             padded[j, i] = padded[j, own_i] + padded[own_j, i] - padded[own_j, own_i]
-        found.append(padded)
-    return found
+        return padded
+
+    return extended(axes[0]), extended(axes[1])
 
 
 def _areas(x: np.ndarray, y: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
