@@ -257,7 +257,7 @@ ADDED = {
                 "    pbs: Annotated[",
                 "    lsf: Annotated[Path | None, option('--lsf', None, 'Write a script for LSF.')] = None\n",
             ),
-            ("        return self.slurm is not None", "        if self.lsf is not None:\n            return True\n"),
+            ("        wanted = self.slurm is not None", "        if self.lsf is not None:\n            return True\n"),
             (
                 "    if (pbs := script.pbs) is not None:\n",
                 "    if script.lsf is not None:\n"
